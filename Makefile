@@ -1,0 +1,65 @@
+# make demo        compile a real model, write the result, compare both
+# make test        every test; make test-fast leaves out the slow ones
+# make lint        ruff and pyright
+# make zoo         fetch the models of the benchmarks; make check-zoo checks every one of them
+# make bench       time Foldline beside its peers; bench-nodes counts nodes; bench-scale 100,000 nodes
+# make clean       remove the environment and everything that was made
+# Each target makes what it needs of .venv first. Another Python: make demo PYTHON=python3.12
+
+PYTHON ?= python3
+JOBS ?= 2
+VENV := .venv
+RUN := $(VENV)/bin/python
+PYTEST := $(RUN) -m pytest -n $(JOBS) --dist loadfile
+
+.PHONY: demo test test-fast lint zoo check-zoo bench bench-nodes bench-scale clean
+.DELETE_ON_ERROR:
+.NOTPARALLEL:
+
+demo: $(VENV)/installed
+	$(RUN) -m benchmarks.demo
+
+test: $(VENV)/with-test
+	$(PYTEST)
+
+test-fast: $(VENV)/with-test
+	$(PYTEST) -m "not slow"
+
+lint: $(VENV)/with-lint
+	$(RUN) -m ruff check .
+	$(RUN) -m ruff format --check .
+	$(RUN) -m pyright --pythonpath $(RUN)
+
+zoo: $(VENV)/with-bench
+	$(RUN) -m benchmarks.fetch_zoo
+	$(RUN) -m benchmarks.derive_zoo
+
+check-zoo: zoo
+	$(RUN) -m benchmarks.run_zoo
+
+bench: zoo
+	$(RUN) -m benchmarks.bench
+
+bench-nodes: zoo
+	$(RUN) -m benchmarks.bench_nodes
+
+bench-scale: $(VENV)/installed
+	$(RUN) -m benchmarks.scale
+
+clean:
+	rm -rf $(VENV) build dist *.egg-info .pytest_cache .ruff_cache .hypothesis
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
+
+# Stamp files: a second make installs nothing unless pyproject.toml has changed.
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Foldline needs Python 3.11 or later: make PYTHON=python3.12 ..." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/installed: pyproject.toml | $(VENV)/bin/python
+	$(RUN) -m pip install -q --disable-pip-version-check -e .
+	@touch $@
+
+$(VENV)/with-%: pyproject.toml | $(VENV)/installed
+	$(RUN) -m pip install -q --disable-pip-version-check -e '.[$*]'
+	@touch $@

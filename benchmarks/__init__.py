@@ -1,0 +1,1 @@
+"""Side-by-side runs against peers, on real and on generated models."""

@@ -1,0 +1,129 @@
+"""Time Foldline beside ONNX Runtime and the ONNX reference evaluator on the zoo.
+
+    python -m benchmarks.bench [--only id,id] [--seconds 4] [--cap 60]
+
+Per model one process times Foldline (O3) and ONNX Runtime (all optimisations) in turns: with one
+thread by the CPU time of the calling thread, with two by the wall clock. The reference evaluator
+runs once, in a process of its own that is stopped after `--cap` seconds. A ratio above 1 says that
+Foldline takes so many times as long.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import time
+from typing import Any
+
+from benchmarks.common import (
+    geometric_mean,
+    in_child,
+    installed,
+    interleaved_medians,
+    ort_session,
+    selected_models,
+    table,
+    versions,
+    write_results,
+)
+from benchmarks.zoo import model_path
+from benchmarks.zoo_inputs import make_inputs
+from tests.zoo.limits import worst_error
+
+CLOCKS = {1: time.thread_time, 2: time.perf_counter}
+TIMEOUT = 600.0
+
+
+def main() -> None:
+    """Time what was asked for; print a table and keep the numbers."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", default="", help="identifiers, with commas between")
+    parser.add_argument("--seconds", type=float, default=4.0, help="per model and thread count")
+    parser.add_argument("--cap", type=float, default=60.0, help="for the reference evaluator")
+    parser.add_argument("--time", metavar="ID", help="what a child does: one model, as JSON")
+    parser.add_argument("--reference", metavar="ID", help="what a child does: the evaluator")
+    arguments = parser.parse_args()
+    if arguments.time:
+        print(json.dumps(time_model(arguments.time, arguments.seconds)))
+    elif arguments.reference:
+        print(json.dumps(time_reference(arguments.reference)))
+    else:
+        _time_all(arguments)
+
+
+def time_model(model_id: str, seconds: float) -> dict[str, Any]:
+    """Seconds a run by contender and thread count, and how far the outputs are apart."""
+    import foldline
+
+    feed = make_inputs(model_id)
+    start = time.perf_counter()
+    compiled = foldline.compile(model_path(model_id), options={"oo.level": "O3"})
+    result: dict[str, Any] = {"compile_seconds": time.perf_counter() - start, "threads": {}}
+    peers = installed("onnxruntime")
+    for threads, clock in CLOCKS.items():
+        session = compiled.session(threads=threads)
+        contenders = {"foldline": lambda session=session: session.run(None, feed)}
+        if peers:
+            peer = ort_session(model_path(model_id), "all", threads)
+            contenders["onnxruntime"] = lambda peer=peer: peer.run(None, feed)
+            result["error"] = worst_error(session.run(None, feed), peer.run(None, feed))
+        result["threads"][threads] = interleaved_medians(contenders, clock, seconds=seconds)
+    return result
+
+
+def time_reference(model_id: str) -> dict[str, Any]:
+    """Seconds of one run of the ONNX reference evaluator."""
+    from onnx.reference import ReferenceEvaluator
+
+    evaluator, feed = ReferenceEvaluator(str(model_path(model_id))), make_inputs(model_id)
+    start = time.perf_counter()
+    evaluator.run(None, feed)
+    return {"seconds": time.perf_counter() - start}
+
+
+def _time_all(arguments: argparse.Namespace) -> None:
+    installed("onnxruntime")
+    results: dict[str, Any] = {}
+    for model_id in selected_models(arguments.only):
+        seconds = str(arguments.seconds)
+        row = in_child(
+            "benchmarks.bench", "--time", model_id, "--seconds", seconds, seconds=TIMEOUT
+        )
+        row["reference"] = in_child(
+            "benchmarks.bench", "--reference", model_id, seconds=arguments.cap
+        )
+        results[model_id] = row
+        print(f"{model_id}: {row.get('failure', 'timed')}", flush=True)
+    headers = ["model", "1 thread ms", "ORT ms", "ratio", "2 threads ms", "ORT ms", "ratio"]
+    print()
+    print(table([*headers, "reference ms"], [_cells(*item) for item in results.items()]))
+    for threads in CLOCKS:
+        ratios = [ratio for row in results.values() if (ratio := _ratio(row, threads))]
+        print(
+            f"{threads} thread(s), Foldline / ONNX Runtime: geometric mean "
+            f"{geometric_mean(ratios):.2f} over {len(ratios)} models"
+        )
+    write_results("bench", {"versions": versions("onnx", "numpy"), "models": results})
+
+
+def _ratio(row: dict[str, Any], threads: int) -> float | None:
+    medians = row.get("threads", {}).get(str(threads), {})
+    return medians["foldline"] / medians["onnxruntime"] if len(medians) == 2 else None
+
+
+def _cells(model_id: str, row: dict[str, Any]) -> list[str]:
+    cells = [model_id]
+    for threads in CLOCKS:
+        medians = row.get("threads", {}).get(str(threads), {})
+        cells += [_milliseconds(medians.get(name)) for name in ("foldline", "onnxruntime")]
+        ratio = _ratio(row, threads)
+        cells.append("-" if ratio is None else f"{ratio:.2f}")
+    return [*cells, _milliseconds(row["reference"].get("seconds"))]
+
+
+def _milliseconds(seconds: float | None) -> str:
+    return "-" if seconds is None else f"{seconds * 1e3:.3g}"
+
+
+if __name__ == "__main__":
+    main()

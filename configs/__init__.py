@@ -1,0 +1,1 @@
+"""YAML compile configurations that ship with Foldline; `README.md` says what each is for."""

@@ -1,0 +1,36 @@
+"""Classes for the operators that no file writes by hand, made from their signatures."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from xdsl.irdl import traits_def
+from xdsl.traits import Pure
+
+from foldline.dialects.onnx.op import OnnxOp, onnx_op
+from foldline.dialects.onnx.schema import Signature, declare, operators
+
+
+def complete(written: tuple[type[OnnxOp], ...]) -> dict[tuple[str, str], type[OnnxOp]]:
+    """One class for each operator of the installed onnx: those written by hand, and the rest."""
+    table = {(cls.DOMAIN, cls.OP_TYPE): cls for cls in written}
+    for domain, op_type in operators():
+        if (domain, op_type) not in table:
+            table[domain, op_type] = _generated(domain, op_type)
+    return table
+
+
+def declared(signatures: Iterable[Signature], dialect: str) -> dict[tuple[str, str], type[OnnxOp]]:
+    """One class for each declared operator, named `dialect.Operator`."""
+    return {
+        (entry.domain, entry.op_type): _generated(
+            entry.domain, entry.op_type, f"{dialect}.{entry.op_type}"
+        )
+        for entry in declare(signatures)
+    }
+
+
+def _generated(domain: str, op_type: str, name: str | None = None) -> type[OnnxOp]:
+    doc = f"ONNX `{op_type}` of domain `{domain or 'ai.onnx'}`, made from its schema."
+    members = {"__doc__": doc, "__module__": __name__, "traits": traits_def(Pure())}
+    return onnx_op(op_type, domain, name=name)(type(f"{op_type}Op", (OnnxOp,), members))

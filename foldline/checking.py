@@ -1,0 +1,220 @@
+"""Do two models compute the same? Run both on random, edge and given inputs, and compare outputs.
+
+(a, b) -> sessions at O0 -> feeds -> outputs side by side -> the first output that differs
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from foldline.compiler import CompiledModel, compile
+from foldline.sample_inputs import EDGES, has_unknown_dimensions, sample_feed
+from foldline.session import Session
+from foldline.support.errors import FoldlineError, InvalidArgumentError
+
+Array = npt.NDArray[Any]
+Feed = Mapping[str, Any]
+
+SCALE_FLOOR = 1e-3
+"""Errors are relative to the largest value of an output, but at least to this."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One set of inputs, and how the outputs compare."""
+
+    name: str
+    equal: bool
+    output: str | None
+    """The first output that differs."""
+    max_error: float
+    """max|Δ| / max(max|a|, 1e-3) over all outputs; inf where they cannot be compared."""
+    message: str
+    """What differs, or why both models refuse the inputs."""
+
+
+@dataclass(frozen=True)
+class CheckResult:
+    """How two models compare."""
+
+    cases: list[Case]
+
+    @property
+    def equal(self) -> bool:
+        """Whether no case tells the two apart."""
+        return all(case.equal for case in self.cases)
+
+
+def check(
+    a: Any, b: Any, *, inputs: Feed | None = None, rtol: float | None = None, seed: int = 0
+) -> CheckResult:
+    """Compare two models on random, edge (NaN, inf, -0, zero-size, other dims) and given inputs.
+
+    `a` and `b` are paths, bytes, file objects or ModelProtos, which run as they are (at O0), or
+    compiled models or sessions. Without `rtol` outputs must agree bit for bit, any NaN being equal
+    to any other; with it, `max_error` must not exceed it. Inputs that both models refuse say
+    nothing; `InvalidArgumentError` if there are no others.
+    """
+    first, second = _session(a), _session(b)
+    cases = [_interface(first, second)]
+    if not cases[0].equal:
+        return CheckResult(cases)
+    refusals: list[Case] = []
+    for name, feed in _feeds(_common_arguments(first, second), inputs, seed):
+        case, refused = _case(name, first, second, feed, rtol)
+        cases.append(case)
+        refusals += [case] if refused else []
+    if len(refusals) == len(cases) - 1:
+        why = f"; {refusals[0].name}: {refusals[0].message}" if refusals else ""
+        raise InvalidArgumentError(f"no made-up input suits the models, give inputs{why}")
+    return CheckResult(cases)
+
+
+def _session(model: Any) -> Session:
+    if isinstance(model, Session):
+        return model
+    if isinstance(model, CompiledModel):
+        return model.session()
+    return compile(model, options={"oo.level": "O0"}).session()
+
+
+def _interface(first: Session, second: Session) -> Case:
+    """Names, order and types of inputs and outputs."""
+    sides = [
+        [[(arg.name, arg.type) for arg in args] for args in (s.get_inputs(), s.get_outputs())]
+        for s in (first, second)
+    ]
+    for what, mine, other in zip(("inputs", "outputs"), *sides, strict=True):
+        if mine != other:
+            return Case("interface", False, None, np.inf, f"{what} are {mine} against {other}")
+    return Case("interface", True, None, 0.0, "")
+
+
+@dataclass(frozen=True)
+class _Argument:
+    name: str
+    type: str
+    shape: tuple[int | str | None, ...]
+
+
+def _common_arguments(first: Session, second: Session) -> list[_Argument]:
+    """Inputs with each dimension that either model fixes."""
+    return [
+        _Argument(a.name, a.type, _fixed(tuple(a.shape or ()), tuple(b.shape or ())))
+        for a, b in zip(first.get_inputs(), second.get_inputs(), strict=True)
+    ]
+
+
+def _fixed(
+    a: tuple[int | str | None, ...], b: tuple[int | str | None, ...]
+) -> tuple[int | str | None, ...]:
+    if len(a) != len(b):
+        return a or b
+    return tuple(x if isinstance(x, int) else y for x, y in zip(a, b, strict=True))
+
+
+def _feeds(arguments: list[_Argument], given: Feed | None, seed: int) -> Iterator[tuple[str, Feed]]:
+    """Inputs to compare on. Other sizes than the first only where a dimension is unknown."""
+    if given is not None:
+        yield "given", given
+    try:
+        for kind in EDGES:
+            yield kind, sample_feed(arguments, kind, seed=seed)
+    except InvalidArgumentError:
+        if given is None:
+            raise
+        return
+    if has_unknown_dimensions(arguments):
+        for name, size in (("zero-size", 0), ("other dims", 3), ("dims of one", 1)):
+            yield name, sample_feed(arguments, unknown=size, seed=seed)
+
+
+def _case(
+    name: str, first: Session, second: Session, feed: Feed, rtol: float | None
+) -> tuple[Case, bool]:
+    """The comparison on one feed, and whether both refused it."""
+    mine, other = _run(first, feed), _run(second, feed)
+    if isinstance(mine, FoldlineError) and isinstance(other, FoldlineError):
+        return Case(name, True, None, 0.0, f"both refuse: {mine}"), True
+    if isinstance(mine, FoldlineError) or isinstance(other, FoldlineError):
+        side, error = ("first", mine) if isinstance(mine, FoldlineError) else ("second", other)
+        return Case(name, False, None, np.inf, f"only the {side} model refuses: {error}"), False
+    worst, output, message = 0.0, None, ""
+    for argument, x, y in zip(first.get_outputs(), mine, other, strict=True):
+        error, difference = _compare(x, y, rtol)
+        worst = max(worst, error)
+        if difference and output is None:
+            output, message = argument.name, difference
+    return Case(name, output is None, output, worst, message), False
+
+
+def _run(session: Session, feed: Feed) -> Sequence[Any] | FoldlineError:
+    try:
+        return session.run(None, feed)
+    except FoldlineError as error:
+        return error
+
+
+def _compare(x: Any, y: Any, rtol: float | None) -> tuple[float, str]:
+    """The error of `y` against `x`, and what differs ('' when nothing does)."""
+    if x is None or y is None:
+        return (0.0, "") if x is y else (np.inf, "present against absent")
+    if all(isinstance(value, list) for value in (x, y)):
+        return _compare_sequences(x, y, rtol)
+    a, b = np.asarray(x), np.asarray(y)
+    if a.dtype != b.dtype or a.shape != b.shape:
+        return np.inf, f"{a.dtype}{list(a.shape)} against {b.dtype}{list(b.shape)}"
+    same = _same_bits(a, b)
+    if same.all():
+        return 0.0, ""
+    error = np.inf if a.dtype == np.object_ else _error(_wide(a), _wide(b))
+    if rtol is not None and error <= rtol:
+        return error, ""
+    where = tuple(int(i) for i in np.argwhere(~same)[0])
+    count = same.size - int(same.sum())
+    return error, f"{count} of {same.size} values differ, {list(where)}: {a[where]} and {b[where]}"
+
+
+def _compare_sequences(x: list[Any], y: list[Any], rtol: float | None) -> tuple[float, str]:
+    if len(x) != len(y):
+        return np.inf, f"{len(x)} elements against {len(y)}"
+    worst = 0.0
+    for index, pair in enumerate(zip(x, y, strict=True)):
+        error, difference = _compare(*pair, rtol)
+        worst = max(worst, error)
+        if difference:
+            return worst, f"element {index}: {difference}"
+    return worst, ""
+
+
+def _same_bits(a: Array, b: Array) -> npt.NDArray[np.bool_]:
+    """Where two arrays of one dtype hold the same bits, or NaNs."""
+    if a.dtype == np.object_ or a.dtype.kind in "iub":
+        return np.asarray(a == b)
+    if a.dtype.kind == "c":
+        return _same_bits(np.real(a), np.real(b)) & _same_bits(np.imag(a), np.imag(b))
+    bits = np.dtype(f"u{a.dtype.itemsize}")
+    equal = np.ascontiguousarray(a).view(bits) == np.ascontiguousarray(b).view(bits)
+    both_nan = np.isnan(_wide(a)) & np.isnan(_wide(b))
+    return equal.reshape(a.shape) | both_nan
+
+
+def _wide(a: Array) -> Array:
+    return a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
+
+
+def _error(a: Array, b: Array) -> float:
+    """max|Δ| / max(max|a|, 1e-3); NaNs and infinities must stand in the same places."""
+    finite = np.isfinite(a) & np.isfinite(b)
+    special = ~finite
+    if not np.array_equal(a[special], b[special], equal_nan=True):
+        return np.inf
+    if not finite.any():
+        return 0.0
+    scale = max(float(np.abs(a[finite]).max()), SCALE_FLOOR)
+    return float(np.abs(a[finite] - b[finite]).max()) / scale

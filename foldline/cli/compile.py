@@ -1,0 +1,229 @@
+"""`foldline compile` and `foldline optimize`: a model in, a smaller equal one out."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from foldline.cli.check import print_result, result_json
+from foldline.cli.flags import debug_flags, debug_said, json_flag, option_flags, options_said
+from foldline.cli.output import model_source, print_json, print_table, progress, seconds_text
+from foldline.support.debug_options import DebugOptions, resolve_debug
+from foldline.support.errors import InvalidArgumentError
+
+if TYPE_CHECKING:
+    from foldline.compiler import CompiledModel
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+@dataclass(frozen=True)
+class Delivery:
+    """What to do with a compiled model."""
+
+    check: bool
+    as_json: bool
+    force: bool
+    external_data: bool
+
+
+@dataclass(frozen=True)
+class Job:
+    """One model to compile."""
+
+    model: str
+    output: str | None
+    graph: Mapping[str, Any]
+    session: Mapping[str, Any]
+    debug: DebugOptions
+
+
+def _request_flags(command: Command) -> Command:
+    for decorate in (
+        option_flags,
+        debug_flags,
+        json_flag,
+        click.option("--external-data", is_flag=True, help="Write weights beside the file."),
+        click.option("--force", is_flag=True, help="Replace an existing output."),
+        click.option("--check", is_flag=True, help="Compare with the original before writing."),
+        click.option(
+            "--config", metavar="FILE", help="A YAML file, or the name of a packaged one."
+        ),
+    ):
+        command = decorate(command)
+    return command
+
+
+@click.command("compile")
+@click.argument("model", required=False)
+@click.option("-o", "--output", metavar="OUT", help="Where to write the model; - is a pipe.")
+@_request_flags
+def compile_command(
+    model: str | None, output: str | None, config: str | None, **delivery: bool
+) -> None:
+    """Compile MODEL (- for standard input), or the models of a configuration."""
+    _run_jobs(_jobs(model, output, config), Delivery(**delivery))
+
+
+@click.command("optimize")
+@click.argument("source", metavar="IN", required=False)
+@click.argument("target", metavar="OUT", required=False)
+@click.option("-m", "--model", metavar="IN", help="The same as IN.")
+@click.option("-o", "--output", metavar="OUT", help="The same as OUT.")
+@_request_flags
+def optimize_command(
+    source: str | None,
+    target: str | None,
+    model: str | None,
+    output: str | None,
+    config: str | None,
+    **delivery: bool,
+) -> None:
+    """Write an optimised copy of the model IN to OUT (- for pipes)."""
+    if model and source and not target and not output:
+        source, target = None, source
+    if (source and model) or (target and output):
+        raise click.UsageError("a model is named both as argument and by flag")
+    source, target = source or model, target or output
+    if not source or not target:
+        raise click.UsageError(f"missing {'OUT' if source else 'IN'}")
+    _run_jobs(_jobs(source, target, config), Delivery(**delivery))
+
+
+def _jobs(model: str | None, output: str | None, config: str | None) -> list[Job]:
+    """What flags and configuration ask for; flags are stronger, name by name."""
+    said = options_said()
+    if config is None:
+        if model is None:
+            raise click.UsageError("missing MODEL")
+        return [Job(model, output, said, {}, resolve_debug(debug_said()))]
+    from foldline.config import load_config
+
+    configuration = load_config(config)
+    debug = resolve_debug(debug_said(), configuration.debug)
+    entries = [configuration.entry_for(Path(model))] if model else list(configuration.entries)
+    if not entries:
+        raise click.UsageError(f"missing MODEL: {configuration.path} names none")
+    if output and len(entries) > 1:
+        raise click.UsageError(f"one --output for the {len(entries)} models of {config}")
+    return [
+        Job(
+            str(entry.model),
+            output or (str(entry.output) if entry.output else None),
+            {**entry.options, **said},
+            configuration.options,
+            debug,
+        )
+        for entry in entries
+    ]
+
+
+def _run_jobs(jobs: list[Job], delivery: Delivery) -> None:
+    if delivery.as_json and any(job.output == "-" for job in jobs):
+        raise click.UsageError("--json and a model cannot both go to standard output")
+    for job in jobs:
+        _refuse_bad_output(job, delivery)
+    for job in jobs:
+        _run_job(job, delivery)
+
+
+def _refuse_bad_output(job: Job, delivery: Delivery) -> None:
+    """Before any work: an output that would be refused after it."""
+    if job.output in (None, "-"):
+        return
+    output = Path(job.output)
+    if job.model != "-" and output.exists() and output.samefile(job.model):
+        raise InvalidArgumentError(f"{output}: is the model itself, which is never modified")
+    if output.exists() and not delivery.force:
+        raise InvalidArgumentError(f"{output}: exists; --force replaces it")
+
+
+def _run_job(job: Job, delivery: Delivery) -> None:
+    from foldline.compiler import Compiler
+
+    source = model_source(job.model)
+    with progress(f"compiling {job.model}"):
+        compiled = Compiler(job.session).compile(source, options=job.graph, debug=job.debug)
+    document = {"model": job.model, "output": job.output, "report": compiled.report.to_json()}
+    to_stderr = job.output == "-"
+    if not delivery.as_json:
+        _print_report(compiled, job.debug, to_stderr)
+    if delivery.check:
+        document["check"] = _check(source, compiled, delivery, to_stderr)
+    if job.output == "-":
+        sys.stdout.buffer.write(compiled.to_bytes())
+    elif job.output:
+        compiled.save(job.output, force=delivery.force, external_data=delivery.external_data)
+    if delivery.as_json:
+        print_json(document)
+    elif job.output:
+        click.echo(f"wrote {job.output}", err=to_stderr)
+
+
+def _check(
+    source: str | bytes, compiled: CompiledModel, delivery: Delivery, to_stderr: bool
+) -> dict[str, Any]:
+    """Compare with the original; nothing is written when they differ."""
+    from foldline.checking import check
+
+    with progress("checking"):
+        result = check(source, compiled)
+    if not delivery.as_json:
+        print_result(result, err=to_stderr)
+    if not result.equal:
+        case = next(case for case in result.cases if not case.equal)
+        raise InvalidArgumentError(
+            f"the compiled model differs from the original, nothing is written: "
+            f"inputs {case.name!r}, output {case.output!r}: {case.message}"
+        )
+    return result_json(result)
+
+
+def _print_report(compiled: CompiledModel, debug: DebugOptions, err: bool) -> None:
+    report = compiled.report
+    headers = ("stage/pass", "nodes before", "after")
+    rows = [(f"{row.stage}/{row.name}", row.nodes_before, row.nodes_after) for row in report.rows]
+    if debug.time:
+        headers = (*headers, "time")
+        times = (seconds_text(row.seconds) for row in report.rows)
+        rows = [(*row, text) for row, text in zip(rows, times, strict=True)]
+    print_table("Passes", headers, rows, err)
+    if debug.remarks:
+        _print_remarks(compiled, debug, err)
+    kinds = [remark.kind for remark in report.remarks]
+    nodes = (
+        f"{report.rows[0].nodes_before} nodes -> {report.rows[-1].nodes_after}, "
+        if report.rows
+        else ""
+    )
+    click.echo(
+        f"{nodes}{kinds.count('applied')} applied, {kinds.count('declined')} declined, "
+        f"{seconds_text(report.seconds)}",
+        err=err,
+    )
+
+
+def _print_remarks(compiled: CompiledModel, debug: DebugOptions, err: bool) -> None:
+    """The remarks of passes that one of the globs names, as `pass` or `stage/pass`."""
+    rows = [
+        (
+            remark.kind,
+            f"{remark.stage}/{remark.pass_name}",
+            remark.op_type,
+            remark.node,
+            remark.message,
+        )
+        for remark in compiled.report.remarks
+        if any(
+            fnmatch(name, glob)
+            for glob in debug.remarks
+            for name in (remark.pass_name, f"{remark.stage}/{remark.pass_name}")
+        )
+    ]
+    print_table("Remarks", ("remark", "stage/pass", "operator", "node", "why"), rows, err)

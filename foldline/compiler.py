@@ -1,0 +1,139 @@
+"""One compile, top to bottom: import, verify, stages, and what comes of it.
+
+`compile` and `optimize` are the API; `Compiler` carries the session scope of options.
+"""
+
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from onnx import ModelProto
+from xdsl.dialects.builtin import ModuleOp
+
+from foldline.dialects.onnx.verifier import verify_model
+from foldline.exporter import export_model, write_model
+from foldline.exporter.files import serialised
+from foldline.importer import Source, import_model
+from foldline.lowering import Program, lower
+from foldline.overrides import freeze_initializers, pin_shapes
+from foldline.session import Session
+from foldline.stages.observers import Dump, Observer, PrintAfter
+from foldline.stages.run import run_pipeline
+from foldline.support.debug_options import DebugOptions, resolve_debug
+from foldline.support.options import Options, resolve
+from foldline.support.remarks import Remark
+from foldline.support.report import Report
+
+
+class CompiledModel:
+    """A model after its stages: report, files, sessions."""
+
+    def __init__(self, module: ModuleOp, report: Report, options: Options):
+        self.module = module
+        """The optimised module of the onnx dialect."""
+        self.report = report
+        """Stages, passes, counts, seconds, remarks."""
+        self.options = options
+        """The options it was compiled with, resolved."""
+        self._program: Program | None = None
+        self._lock = threading.Lock()
+
+    def to_proto(self) -> ModelProto:
+        """The model as a message, of its own opset and IR version."""
+        return export_model(self.module, value_info=self.options["export.valueInfo"])
+
+    def to_bytes(self) -> bytes:
+        """The model as the bytes of a file. Raises ResourceLimit above 2 GiB."""
+        return serialised(self.to_proto())
+
+    def save(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        force: bool = False,
+        external_data: bool = False,
+    ) -> None:
+        """Write the model; an existing file needs `force`, the file appears complete or not."""
+        write_model(
+            self.module,
+            path,
+            force=force,
+            external_data=external_data,
+            value_info=self.options["export.valueInfo"],
+        )
+
+    def session(self, threads: int | None = None) -> Session:
+        """A session that runs the model; sessions of one model share its program.
+
+        Raises UnsupportedOperator naming every operator that has no kernel.
+        """
+        with self._lock:
+            if self._program is None:
+                self._program = lower(self.module)
+        return Session(self._program, self.options.threads if threads is None else threads)
+
+
+class Compiler:
+    """Compiles models under the options of a session."""
+
+    def __init__(self, options: Mapping[str, Any] | None = None):
+        self.options = dict(options or {})
+
+    def compile(
+        self,
+        model: Source,
+        *,
+        options: Mapping[str, Any] | None = None,
+        debug: DebugOptions | None = None,
+        observers: Sequence[Observer] = (),
+    ) -> CompiledModel:
+        """Compile a path, bytes, file object or ModelProto, which is not modified.
+
+        `options` are the graph scope, stronger than the session's. Raises InvalidModel,
+        InvalidOption, InvalidArgumentError, PassFailed, KernelFailed.
+        """
+        resolved = resolve(options or {}, self.options)
+        shown = resolve_debug() if debug is None else debug
+        notes: list[str] = []
+        module = import_model(model, notes)
+        verify_model(module)
+        pin_shapes(module, resolved.input_shapes)
+        if resolved["freezeInitializers"]:
+            freeze_initializers(module)
+        report = run_pipeline(
+            module,
+            resolved,
+            observers=(*_debug_observers(shown), *observers),
+            stop_after=shown.stop_after,
+        )
+        report.remarks[:0] = [Remark("note", "import", "", "", "", note) for note in notes]
+        return CompiledModel(module, report, resolved)
+
+
+def compile(
+    model: Source,
+    *,
+    options: Mapping[str, Any] | None = None,
+    debug: DebugOptions | None = None,
+    observers: Sequence[Observer] = (),
+) -> CompiledModel:
+    """Compile a model: `Compiler().compile`."""
+    return Compiler().compile(model, options=options, debug=debug, observers=observers)
+
+
+def optimize(model: Source, *, options: Mapping[str, Any] | None = None) -> ModelProto:
+    """A smaller, equal model: the message of the compiled one."""
+    return compile(model, options=options).to_proto()
+
+
+def _debug_observers(debug: DebugOptions) -> tuple[Observer, ...]:
+    observers: list[Observer] = []
+    if debug.dump_to is not None:
+        observers.append(Dump(Path(debug.dump_to), each_pass=debug.dump_each_pass))
+    if debug.print_after:
+        observers.append(PrintAfter(debug.print_after))
+    return tuple(observers)

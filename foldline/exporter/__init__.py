@@ -1,0 +1,8 @@
+"""From the onnx dialect to ONNX: `export_model` makes the message, `write_model` the file."""
+
+from __future__ import annotations
+
+from foldline.exporter.files import write_model
+from foldline.exporter.model import ExternalPolicy, ValueInfoPolicy, export_model
+
+__all__ = ["ExternalPolicy", "ValueInfoPolicy", "export_model", "write_model"]

@@ -1,0 +1,303 @@
+"""The onnx dialect as ModelProto: the plain inverse of the importer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, MutableSequence
+from typing import Literal, TypeAlias, cast
+
+from onnx import (
+    AttributeProto,
+    FunctionProto,
+    GraphProto,
+    ModelProto,
+    NodeProto,
+    OperatorSetIdProto,
+    SparseTensorProto,
+    StringStringEntryProto,
+    TensorProto,
+    ValueInfoProto,
+)
+from xdsl.dialects.builtin import IntegerAttr, ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+
+from foldline.dialects.onnx.attribute_proto import fill_attribute
+from foldline.dialects.onnx.attributes import (
+    Metadata,
+    MetadataAttr,
+    NamesAttr,
+    OpsetsAttr,
+    ResidualAttr,
+    TextAttr,
+    ValueInfo,
+)
+from foldline.dialects.onnx.op import NodeOp
+from foldline.dialects.onnx.structure import (
+    CallOp,
+    DefaultOp,
+    FunctionOp,
+    InitializerOp,
+    functions,
+    interface,
+    main_graph,
+)
+from foldline.dialects.onnx.tensor import TensorAttr
+from foldline.dialects.onnx.type_proto import to_type_proto
+from foldline.exporter.names import Names
+from foldline.exporter.splats import SplatForm
+from foldline.exporter.tensors import TensorWriter
+
+ValueInfoPolicy: TypeAlias = Literal["keep", "all", "none"]
+"""`keep`: as declared in the source; `all`: the types the IR knows; `none`: no entries."""
+ExternalPolicy: TypeAlias = Literal["embed", "keep"]
+"""`embed`: external data goes into the message; `keep`: the message names the source's files."""
+
+
+def export_model(
+    module: ModuleOp,
+    *,
+    value_info: ValueInfoPolicy = "keep",
+    external: ExternalPolicy = "embed",
+    tensors: TensorWriter | None = None,
+) -> ModelProto:
+    """The model of a module, of its own opset and IR version. The module is not changed."""
+    writer = TensorWriter() if tensors is None else tensors
+    proto = ModelProto()
+    _merge_residual(proto, module)
+    proto.ir_version = cast("IntegerAttr", module.attributes["onnx.ir_version"]).value.data
+    graph = main_graph(module)
+    _fill_opsets(proto.opset_import, graph.opsets)
+    if isinstance(doc := module.attributes.get("onnx.doc"), TextAttr):
+        proto.doc_string = doc.data
+    if isinstance(metadata := module.attributes.get("onnx.metadata"), MetadataAttr):
+        _fill_metadata(proto.metadata_props, metadata.data)
+    for function in functions(module):
+        _fill_function(proto.functions.add(), function, _Exporter(value_info, external, writer))
+    exporter = _Exporter(value_info, external, writer)
+    exporter.names = Names(graph.body.block)
+    proto.graph.SetInParent()
+    exporter.graph(proto.graph, graph.body.block)
+    return proto
+
+
+class _Exporter:
+    """Writes the blocks of one graph or function."""
+
+    names: Names
+
+    def __init__(
+        self, value_info: ValueInfoPolicy, external: ExternalPolicy, tensors: TensorWriter
+    ):
+        self.value_info = value_info
+        self.external = external
+        self.tensors = tensors
+
+    def graph(self, proto: GraphProto, block: Block) -> None:
+        """A graph or body."""
+        it = interface(block)
+        proto.MergeFromString(it.residual)
+        if it.name is not None:
+            proto.name = it.name
+        if it.doc is not None:
+            proto.doc_string = it.doc
+        if it.metadata is not None:
+            _fill_metadata(proto.metadata_props, it.metadata)
+        constants = {self.names[op.results[0]] for op in block.ops if isinstance(op, InitializerOp)}
+        for info in it.inputs:
+            if not info.is_constant or info.name in constants:
+                _fill_info(proto.input.add(), info)
+        for info in it.outputs:
+            _fill_info(proto.output.add(), info)
+        for op in block.ops:
+            if isinstance(op, InitializerOp):
+                self._initializer(proto, op, self.names[op.results[0]])
+            elif isinstance(op, DefaultOp):
+                self._initializer(proto, op, self.names[op.argument])
+        self.nodes(proto.node, block)
+        self._declarations(proto, block)
+
+    def nodes(self, nodes: MutableSequence[NodeProto], block: Block) -> None:
+        """The nodes of a block, and the copies its outputs need."""
+        for op in block.ops:
+            if isinstance(op, NodeOp):
+                splat = SplatForm.of(op)
+                if splat is None:
+                    nodes.append(self.node(op))
+                else:
+                    nodes.extend(splat.nodes(self.names))
+        for value, name in self.names.copies.get(block, ()):
+            nodes.append(NodeProto(op_type="Identity", input=[self.names[value]], output=[name]))
+
+    def node(self, op: NodeOp) -> NodeProto:
+        """One node."""
+        proto = NodeProto()
+        leftovers: dict[str, AttributeProto] = {}
+        if isinstance(residual := op.attributes.get("onnx.residual"), ResidualAttr):
+            proto.MergeFromString(residual.data)
+            leftovers = _taken(proto.attribute)
+        _fill_header(proto, op)
+        proto.input.extend(self.names[value] for value in op.operands)
+        proto.output.extend(self.names[value] for value in op.results)
+        for name, value in op.onnx_attributes.items():
+            attribute = proto.attribute.add()
+            if name in leftovers:
+                self._merge(attribute, leftovers[name])
+            fill_attribute(attribute, name, value, self.tensors.fill)
+        self._bodies(proto, op, leftovers)
+        return proto
+
+    def _bodies(
+        self, proto: NodeProto, op: NodeOp, leftovers: Mapping[str, AttributeProto]
+    ) -> None:
+        written: dict[str, AttributeProto] = {}
+        for name, region in zip(op.region_names(), op.regions, strict=True):
+            leftover = leftovers.get(name)
+            if name not in written:
+                written[name] = proto.attribute.add()
+                if leftover is not None:
+                    written[name].MergeFrom(leftover)
+            attribute = written[name]
+            attribute.name = name
+            if attribute.type == AttributeProto.GRAPHS:
+                self.graph(attribute.graphs.add(), region.block)
+            else:
+                attribute.type = AttributeProto.GRAPH
+                attribute.g.SetInParent()
+                self.graph(attribute.g, region.block)
+
+    def _initializer(self, proto: GraphProto, op: InitializerOp | DefaultOp, name: str) -> None:
+        sparse = op.properties.get("sparse")
+        if isinstance(sparse, ResidualAttr):
+            proto.sparse_initializer.append(SparseTensorProto.FromString(sparse.data))
+            proto.sparse_initializer[-1].values.name = name
+            return
+        tensor = TensorProto()
+        if isinstance(residual := op.attributes.get("onnx.residual"), ResidualAttr):
+            self._merge_tensor(tensor, TensorProto.FromString(residual.data))
+        tensor.name = name
+        self.tensors.fill(tensor, cast("TensorAttr", op.properties["value"]).data)
+        proto.initializer.append(tensor)
+
+    def _merge(self, target: AttributeProto, source: AttributeProto) -> None:
+        if self.external == "embed" and source.HasField("t"):
+            _forget_external(source.t)
+        target.MergeFrom(source)
+
+    def _merge_tensor(self, target: TensorProto, source: TensorProto) -> None:
+        if self.external == "embed":
+            _forget_external(source)
+        target.MergeFrom(source)
+
+    def _declarations(self, proto: GraphProto, block: Block) -> None:
+        it = interface(block)
+        if self.value_info == "keep":
+            for info in it.value_info:
+                _fill_info(proto.value_info.add(), info)
+        elif self.value_info == "all":
+            declared = {info.name: info for info in it.value_info}
+            fixed = {info.name for info in (*it.inputs, *it.outputs)}
+            for value in _node_results(block):
+                name = self.names[value]
+                type_ = to_type_proto(value.type)
+                if name and name not in fixed and type_ is not None:
+                    known = declared.get(name, ValueInfo(name))
+                    if known.type != value.type:
+                        known = known.with_type(value.type)
+                    _fill_info(proto.value_info.add(), known)
+
+
+def _taken(attributes: MutableSequence[AttributeProto]) -> dict[str, AttributeProto]:
+    """Copies of leftover attributes by name; the list they stood in is emptied."""
+    copies: dict[str, AttributeProto] = {}
+    for attribute in attributes:
+        copies[attribute.name] = AttributeProto()
+        copies[attribute.name].CopyFrom(attribute)
+    del attributes[:]
+    return copies
+
+
+def _node_results(block: Block) -> Iterable[SSAValue]:
+    for op in block.ops:
+        if isinstance(op, NodeOp):
+            yield from op.results
+
+
+def _forget_external(tensor: TensorProto) -> None:
+    if tensor.data_location == TensorProto.EXTERNAL:
+        tensor.ClearField("data_location")
+        del tensor.external_data[:]
+
+
+def _fill_header(proto: NodeProto, op: NodeOp) -> None:
+    """Operator, name, doc string and metadata of a node."""
+    if op.domain:
+        proto.domain = op.domain
+    proto.op_type = op.op_type
+    if isinstance(op, CallOp) and op.function.overload is not None:
+        proto.overload = op.function.overload.data
+    if isinstance(names := op.attributes.get("onnx.names"), NamesAttr):
+        if names.data.node is not None:
+            proto.name = names.data.node
+    if isinstance(doc := op.attributes.get("onnx.doc"), TextAttr):
+        proto.doc_string = doc.data
+    if isinstance(metadata := op.attributes.get("onnx.metadata"), MetadataAttr):
+        _fill_metadata(proto.metadata_props, metadata.data)
+
+
+def _fill_info(proto: ValueInfoProto, info: ValueInfo) -> None:
+    proto.MergeFromString(info.residual)
+    proto.name = info.name
+    if info.type is not None and not proto.HasField("type"):
+        type_ = to_type_proto(info.type)
+        if type_ is not None:
+            proto.type.CopyFrom(type_)
+    if info.doc is not None:
+        proto.doc_string = info.doc
+    if info.metadata is not None:
+        _fill_metadata(proto.metadata_props, info.metadata)
+
+
+def _fill_metadata(target: MutableSequence[StringStringEntryProto], metadata: Metadata) -> None:
+    target.extend(StringStringEntryProto(key=key, value=value) for key, value in metadata)
+
+
+def _fill_opsets(target: MutableSequence[OperatorSetIdProto], opsets: OpsetsAttr) -> None:
+    target.extend(
+        OperatorSetIdProto(domain=domain, version=version) for domain, version in opsets.data
+    )
+
+
+def _merge_residual(proto: ModelProto | FunctionProto, op: Operation) -> None:
+    if isinstance(residual := op.attributes.get("onnx.residual"), ResidualAttr):
+        proto.MergeFromString(residual.data)
+
+
+def _fill_function(proto: FunctionProto, op: FunctionOp, exporter: _Exporter) -> None:
+    _merge_residual(proto, op)
+    leftovers = {
+        a.name: AttributeProto.FromString(a.SerializeToString()) for a in proto.attribute_proto
+    }
+    del proto.attribute_proto[:]
+    proto.name = op.op_type.data
+    if op.domain.data:
+        proto.domain = op.domain.data
+    if op.overload is not None:
+        proto.overload = op.overload.data
+    _fill_opsets(proto.opset_import, op.opsets)
+    if isinstance(doc := op.attributes.get("onnx.doc"), TextAttr):
+        proto.doc_string = doc.data
+    if isinstance(metadata := op.attributes.get("onnx.metadata"), MetadataAttr):
+        _fill_metadata(proto.metadata_props, metadata.data)
+    proto.attribute.extend(op.parameters.data)
+    for name, value in cast("Mapping[str, Attribute]", op.defaults.data).items():
+        attribute = proto.attribute_proto.add()
+        if name in leftovers:
+            attribute.MergeFrom(leftovers[name])
+        fill_attribute(attribute, name, value, exporter.tensors.fill)
+    block = op.body.block
+    exporter.names = Names(block)
+    it = interface(block)
+    proto.input.extend(info.name for info in it.inputs)
+    proto.output.extend(info.name for info in it.outputs)
+    exporter.nodes(proto.node, block)
+    for info in it.value_info:
+        _fill_info(proto.value_info.add(), info)

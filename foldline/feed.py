@@ -1,0 +1,182 @@
+"""From what a caller gives to the inputs of a program: checked by name, kind, dtype and shape."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import numpy as np
+from xdsl.ir import Attribute
+
+from foldline.dialects.onnx.types import (
+    MapType,
+    OptionalType,
+    SequenceType,
+    SparseTensorType,
+    dims_of,
+    element_of,
+    element_type,
+)
+from foldline.kernels.registry import Array
+from foldline.lowering.program import Port
+from foldline.support.dtypes import BY_NUMPY
+from foldline.support.errors import InvalidArgumentError
+from foldline.support.suggest import did_you_mean
+
+
+def checked(ports: Sequence[Port], feed: Mapping[str, Any]) -> list[Any]:
+    """The inputs in order, defaults filled in.
+
+    Raises InvalidArgumentError for a name the model does not have, an input that is missing, or a
+    value of another kind, dtype, rank or size than the model says.
+    """
+    names = {port.name for port in ports}
+    for name in feed:
+        if name not in names:
+            raise InvalidArgumentError(f"no input {name!r}{did_you_mean(name, names)}")
+    return [_value(port, feed) for port in ports]
+
+
+def type_text(attribute: Attribute) -> str:
+    """A type as ONNX spells it; empty if it is not known."""
+    match attribute:
+        case SequenceType(element=element):
+            return f"seq({type_text(element)})"
+        case OptionalType(element=element):
+            return f"optional({type_text(element)})"
+        case MapType(key=key, value=value):
+            known = element_of(key)
+            return f"map({known.name if known else ''},{type_text(value)})"
+        case SparseTensorType(dense=dense):
+            return f"sparse_{type_text(dense)}"
+        case _:
+            element = element_type(attribute)
+            known = None if element is None else element_of(element)
+            return "" if known is None else f"tensor({known.name})"
+
+
+def _value(port: Port, feed: Mapping[str, Any]) -> Any:
+    value = feed.get(port.name)
+    if value is None:
+        if port.default is not None:
+            return port.default
+        if not (isinstance(port.type, OptionalType) and port.name in feed):
+            expected = "" if port.type is None else f", {_described(port.type)}"
+            raise InvalidArgumentError(f"input {port.name!r} is missing{expected}")
+        return None
+    return _fitting(value, port.type, f"input {port.name!r}")
+
+
+def _fitting(value: Any, type_: Attribute | None, what: str) -> Any:
+    match type_:
+        case OptionalType(element=element):
+            return None if value is None else _fitting(value, element, what)
+        case SequenceType(element=element):
+            if not isinstance(value, list | tuple):
+                raise InvalidArgumentError(
+                    f"{what} is {type(value).__name__}, expected a list: {_described(type_)}"
+                )
+            elements = enumerate(cast("Sequence[Any]", value))
+            return [_fitting(item, element, f"{what}, element {i},") for i, item in elements]
+        case _:
+            return _tensor(value, type_, what)
+
+
+def _tensor(value: Any, type_: Attribute | None, what: str) -> Any:
+    """An array as it is; a Python number or list converted, if that has one exact meaning."""
+    element = None if type_ is None else element_type(type_)
+    known = None if element is None else element_of(element)
+    if type_ is None or known is None:
+        return cast(Any, value) if isinstance(value, list) else np.asarray(value)
+    array: Array = _array(value) if _is_numpy(value) else _literal(value, known.numpy, what)
+    if known.numpy == np.object_ and array.dtype.kind in "US":
+        array = _texts(array)
+    if array.dtype != known.numpy:
+        actual = BY_NUMPY.get(array.dtype)
+        raise InvalidArgumentError(
+            f"{what} is {actual.name if actual else array.dtype}, expected {known.name}; "
+            f"convert it with astype if that is what you want"
+        )
+    _check_shape(array, type_, what)
+    return array
+
+
+def _is_numpy(value: Any) -> bool:
+    return isinstance(value, np.ndarray | np.generic)
+
+
+def _array(value: Any) -> Array:
+    return np.asarray(value)
+
+
+def _check_shape(array: Array, type_: Attribute, what: str) -> None:
+    dims = dims_of(type_)
+    if dims is None:
+        return
+    if array.ndim != len(dims):
+        raise InvalidArgumentError(
+            f"{what} has rank {array.ndim} (shape {list(array.shape)}), "
+            f"expected rank {len(dims)}: {_described(type_)}"
+        )
+    for axis, (size, dim) in enumerate(zip(array.shape, dims, strict=True)):
+        if isinstance(dim, int) and 0 <= dim != size:
+            raise InvalidArgumentError(
+                f"{what} has size {size} on axis {axis} (shape {list(array.shape)}), "
+                f"expected {dim}: {_described(type_)}"
+            )
+
+
+def _literal(value: Any, dtype: np.dtype[Any], what: str) -> Array:
+    """A Python number or list as `dtype`.
+
+    Integers and booleans must keep their value. Floats are literals: rounded to a float dtype, as
+    in source code, but neither made integers nor infinite.
+    """
+    array = np.asarray(value)
+    if dtype == np.object_:
+        return array
+    if array.size == 0 and array.dtype == np.float64:
+        return array.astype(dtype)
+    converted = array.astype(dtype) if _is_kin(array.dtype, dtype) else None
+    if converted is None or not _keeps(array, converted):
+        raise InvalidArgumentError(
+            f"{what} is {value!r:.60}, which has no exact value as {BY_NUMPY[dtype].name}"
+        )
+    return converted
+
+
+def _is_kin(given: np.dtype[Any], wanted: np.dtype[Any]) -> bool:
+    if given.kind == "b" or wanted.kind == "b":
+        return given.kind == wanted.kind
+    if given.kind in "iu":
+        return True
+    is_real = given.kind == "f" and not _is_integer(wanted)
+    return is_real or (given.kind == "c" and wanted.kind == "c")
+
+
+def _is_integer(dtype: np.dtype[Any]) -> bool:
+    # Sub-byte integers are user dtypes, whose kind says nothing.
+    return "int" in dtype.name
+
+
+def _keeps(given: Array, converted: Array) -> bool:
+    if given.dtype.kind in "iu":
+        exact = _is_integer(converted.dtype) or converted.dtype.kind == "c"
+        back = converted if exact else converted.astype(np.float64)
+        return bool(np.all(back.astype(object) == given.astype(object)))
+    if given.dtype.kind in "fc":
+        wide = converted.astype(given.dtype)
+        return bool(np.all(np.isfinite(given) <= np.isfinite(wide)))
+    return True
+
+
+def _texts(array: Array) -> Array:
+    texts = np.empty(array.shape, np.object_)
+    texts[...] = array if array.dtype.kind == "U" else np.char.decode(array, "utf-8")
+    return texts
+
+
+def _described(type_: Attribute) -> str:
+    dims = dims_of(type_)
+    shape = "" if dims is None else f" [{', '.join('?' if d is None else str(d) for d in dims)}]"
+    return f"{type_text(type_)}{shape}"

@@ -1,0 +1,203 @@
+"""ModelProto as a module of the onnx dialect."""
+
+from __future__ import annotations
+
+import gc
+import os
+from pathlib import Path
+from typing import IO, TypeAlias, cast
+
+import onnx
+from google.protobuf.message import DecodeError
+from onnx import FunctionProto, ModelProto, OperatorSetIdProto
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, i64
+from xdsl.ir import Attribute
+
+from foldline.dialects.onnx.attributes import (
+    Interface,
+    MetadataAttr,
+    Opsets,
+    OpsetsAttr,
+    ResidualAttr,
+    TextAttr,
+    TextsAttr,
+    ValueInfo,
+)
+from foldline.dialects.onnx.schema import newest_versions
+from foldline.dialects.onnx.structure import FunctionOp, GraphOp, function_symbol
+from foldline.importer.attributes import AttributeReader
+from foldline.importer.declarations import metadata, value_info
+from foldline.importer.external_data import ExternalData
+from foldline.importer.graph import GraphImporter, ModelContext, Place
+from foldline.importer.residual import leftover
+from foldline.support.errors import InvalidModel
+
+Source: TypeAlias = "str | os.PathLike[str] | bytes | IO[bytes] | ModelProto"
+
+_MODEL_FIELDS = frozenset(
+    {"ir_version", "opset_import", "graph", "functions", "doc_string", "metadata_props"}
+)
+_FUNCTION_FIELDS = frozenset(
+    {
+        "name",
+        "domain",
+        "overload",
+        "input",
+        "output",
+        "attribute",
+        "attribute_proto",
+        "node",
+        "doc_string",
+        "opset_import",
+        "value_info",
+        "metadata_props",
+    }
+)
+
+
+def import_model(source: Source, notes: list[str] | None = None) -> ModuleOp:
+    """The module of a model: a path, bytes, a binary file object or a ModelProto.
+
+    The caller's model is not touched. External data is memory-mapped and stays in its files.
+    `notes` receives what was changed on the way in (nodes that had to be sorted).
+
+    Raises InvalidModel naming what is wrong and where.
+    """
+    proto, folder = _read(source)
+    reader = AttributeReader(ExternalData(folder))
+    collecting = gc.isenabled()
+    gc.disable()
+    try:
+        module = _model(proto, reader, [] if notes is None else notes)
+    finally:
+        if collecting:
+            gc.enable()
+    return module
+
+
+def _read(source: Source) -> tuple[ModelProto, Path | None]:
+    if isinstance(source, ModelProto):
+        return source, None
+    folder: Path | None = None
+    if isinstance(source, bytes):
+        data, label = source, "the given bytes"
+    elif isinstance(source, str | os.PathLike):
+        path = Path(source)
+        label, folder = f"'{path}'", path.parent
+        try:
+            data = path.read_bytes()
+        except OSError as error:
+            raise InvalidModel(f"{label} cannot be read: {error.strerror}") from error
+    else:
+        data, label = source.read(), "the given file object"
+        if not isinstance(cast(object, data), bytes):
+            raise InvalidModel(f"{label} gives text; open it in binary mode")
+    try:
+        return ModelProto.FromString(data), folder
+    except DecodeError as error:
+        raise InvalidModel(
+            f"{label} is no ONNX model: {len(data)} bytes that are not a complete protobuf message"
+        ) from error
+
+
+def _model(proto: ModelProto, reader: AttributeReader, notes: list[str]) -> ModuleOp:
+    if not proto.HasField("graph"):
+        raise InvalidModel("the model has no graph; is it an ONNX file?")
+    if not 1 <= proto.ir_version <= onnx.IR_VERSION:
+        raise InvalidModel(
+            f"the model has IR version {proto.ir_version}; known are 1 to {onnx.IR_VERSION}"
+        )
+    opsets = _opsets(proto, notes)
+    ids = [(f.domain, f.name, f.overload) for f in proto.functions]
+    if len(set(ids)) != len(ids):
+        raise InvalidModel("two local functions have one domain, name and overload")
+    context = ModelContext(proto.ir_version, reader, frozenset(ids), notes)
+    ops = [_function(function, context, notes) for function in proto.functions]
+    region = GraphImporter(context, opsets.versions, Place("graph")).graph(proto.graph)
+    graph = GraphOp.create(properties={"opsets": opsets}, regions=[region])
+    attributes: dict[str, Attribute] = {"onnx.ir_version": IntegerAttr(proto.ir_version, i64)}
+    if proto.HasField("doc_string"):
+        attributes["onnx.doc"] = TextAttr(proto.doc_string)
+    if (pairs := metadata(proto.metadata_props, "model")) is not None:
+        attributes["onnx.metadata"] = MetadataAttr(pairs)
+    rest = leftover(proto, _MODEL_FIELDS)
+    if rest is not None:
+        attributes["onnx.residual"] = ResidualAttr(rest.SerializeToString(deterministic=True))
+    return ModuleOp([*ops, graph], attributes)
+
+
+def _opsets(proto: ModelProto | FunctionProto, notes: list[str]) -> OpsetsAttr:
+    """The imports of a model or function, checked."""
+    where = "model" if isinstance(proto, ModelProto) else f"function '{proto.name}'"
+    if not proto.opset_import:
+        if isinstance(proto, ModelProto) and proto.ir_version >= 3:
+            raise InvalidModel("the model imports no operator set")
+        return OpsetsAttr(((None, 1),)) if isinstance(proto, ModelProto) else OpsetsAttr(())
+    entries: Opsets = tuple(_opset(entry, where) for entry in proto.opset_import)
+    opsets = OpsetsAttr(entries)
+    newest = newest_versions()
+    for domain, version in opsets.versions.items():
+        if domain in newest and version > newest[domain]:
+            raise InvalidModel(
+                f"{where} imports version {version} of domain '{domain or 'ai.onnx'}'; the "
+                f"installed onnx knows up to {newest[domain]}"
+            )
+    if len(opsets.versions) != len(entries):
+        notes.append(f"{where}: a domain is imported twice; the highest version is taken")
+    return opsets
+
+
+def _opset(entry: OperatorSetIdProto, where: str) -> tuple[str | None, int]:
+    if entry.version < 1:
+        raise InvalidModel(f"{where} imports '{entry.domain}' at version {entry.version}")
+    if leftover(entry, frozenset({"domain", "version"})) is not None:
+        raise InvalidModel(f"{where}: the import of '{entry.domain}' has an unknown field")
+    return entry.domain if entry.HasField("domain") else None, entry.version
+
+
+def _function(proto: FunctionProto, context: ModelContext, notes: list[str]) -> FunctionOp:
+    where = f"function '{proto.domain}::{proto.name}'"
+    if not proto.name:
+        raise InvalidModel("a local function has no name")
+    opsets = _opsets(proto, notes)
+    interface = Interface(
+        None,
+        tuple(ValueInfo(name) for name in proto.input),
+        tuple(ValueInfo(name) for name in proto.output),
+        tuple(value_info(info, "value_info", where) for info in proto.value_info),
+    )
+    importer = GraphImporter(context, opsets.versions, Place(where, in_function=True))
+    region = importer.function(interface, proto.node)
+    rest = leftover(proto, _FUNCTION_FIELDS)
+    rest = FunctionProto() if rest is None else rest
+    defaults: dict[str, Attribute] = {}
+    for attribute in proto.attribute_proto:
+        label = f"{where}: default of '{attribute.name}'"
+        kind = context.reader.kind(attribute, label)
+        if attribute.name in defaults or attribute.name in proto.attribute:
+            raise InvalidModel(f"{label} is given twice")
+        defaults[attribute.name] = context.reader.read(attribute, kind, label)
+        if (kept := context.reader.rest(attribute, kind, label)) is not None:
+            kept.name = attribute.name
+            rest.attribute_proto.append(kept)
+    for name in ("domain", "overload"):
+        if proto.HasField(name) and not getattr(proto, name):
+            setattr(rest, name, "")
+    properties: dict[str, Attribute] = {
+        "sym_name": function_symbol(proto.domain, proto.name, proto.overload),
+        "domain": TextAttr(proto.domain),
+        "op_type": TextAttr(proto.name),
+        "opsets": opsets,
+        "parameters": TextsAttr(tuple(proto.attribute)),
+        "defaults": DictionaryAttr(defaults),
+    }
+    if proto.overload:
+        properties["overload"] = TextAttr(proto.overload)
+    attributes: dict[str, Attribute] = {}
+    if proto.HasField("doc_string"):
+        attributes["onnx.doc"] = TextAttr(proto.doc_string)
+    if (pairs := metadata(proto.metadata_props, where)) is not None:
+        attributes["onnx.metadata"] = MetadataAttr(pairs)
+    if data := rest.SerializeToString(deterministic=True):
+        attributes["onnx.residual"] = ResidualAttr(data)
+    return FunctionOp.create(properties=properties, attributes=attributes, regions=[region])

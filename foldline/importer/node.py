@@ -1,0 +1,177 @@
+"""NodeProto as an operation: its class, its attributes, and what the class does not model."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+from onnx import AttributeProto, GraphProto, NodeProto
+from xdsl.dialects.builtin import DictionaryAttr, SymbolRefAttr
+from xdsl.ir import Attribute, Region, SSAValue
+
+from foldline.dialects import operator_class
+from foldline.dialects.onnx.attributes import (
+    MetadataAttr,
+    Names,
+    NamesAttr,
+    ResidualAttr,
+    TextAttr,
+    TextsAttr,
+    canonical_domain,
+)
+from foldline.dialects.onnx.op import NodeOp, OnnxOp
+from foldline.dialects.onnx.schema import signature
+from foldline.dialects.onnx.structure import CallOp, CustomOp, function_symbol
+from foldline.importer.attributes import GRAPH, GRAPHS, AttributeReader
+from foldline.importer.declarations import metadata
+from foldline.importer.residual import leftover
+from foldline.support.errors import InvalidModel
+
+_NODE_FIELDS = frozenset(
+    {
+        "input",
+        "output",
+        "name",
+        "op_type",
+        "domain",
+        "overload",
+        "attribute",
+        "doc_string",
+        "metadata_props",
+    }
+)
+
+ImportBody: TypeAlias = Callable[[GraphProto, str], Region]
+"""Imports a body; the second argument names the attribute it stands in."""
+
+
+@dataclass(frozen=True)
+class NodeReader:
+    """Reads the nodes of one graph or function."""
+
+    reader: AttributeReader
+    functions: frozenset[tuple[str, str, str]]
+    """Domain, name and overload of the model's local functions."""
+    versions: Mapping[str, int]
+    """Imported version by domain."""
+    in_function: bool
+
+    def read(
+        self,
+        node: NodeProto,
+        operands: Sequence[SSAValue],
+        result_types: Sequence[Attribute],
+        where: str,
+        body: ImportBody,
+    ) -> NodeOp:
+        """The operation of a node."""
+        cls, properties = self._class(node, where)
+        given = self._attributes(node, where, body)
+        graph_names = tuple(given.graph_names)
+        if graph_names != cls.REGIONS:
+            properties["graph_names"] = TextsAttr(graph_names)
+        if issubclass(cls, OnnxOp):
+            _refuse_unknown(cls, given.values, graph_names, where)
+            properties.update(given.values)
+        else:
+            properties["given"] = DictionaryAttr(given.values)
+        return cls.create(
+            operands=operands,
+            result_types=result_types,
+            properties=properties,
+            attributes=_discardable(node, _rest(node, cls, given.rest), where),
+            regions=given.regions,
+        )
+
+    def _class(self, node: NodeProto, where: str) -> tuple[type[NodeOp], dict[str, Attribute]]:
+        """The operation class of a node, and the properties that say which operator it is."""
+        if not node.op_type:
+            raise InvalidModel(f"{where} has no op_type")
+        domain = canonical_domain(node.domain)
+        version = self.versions.get(domain)
+        cls = operator_class(domain, node.op_type)
+        if cls is not None and version is not None and signature(domain, node.op_type, version):
+            return cls, {}
+        key = (node.domain, node.op_type, node.overload)
+        if key in self.functions:
+            return CallOp, {"callee": SymbolRefAttr(function_symbol(*key))}
+        return CustomOp, {"domain": TextAttr(domain), "op_type": TextAttr(node.op_type)}
+
+    def _attributes(self, node: NodeProto, where: str, body: ImportBody) -> _Attributes:
+        result = _Attributes()
+        for proto in node.attribute:
+            label = f"{where}: attribute '{proto.name}'"
+            if not proto.name or proto.name in result.values or proto.name in result.graph_names:
+                raise InvalidModel(f"{label} has no name or is given twice")
+            if proto.ref_attr_name and not self.in_function:
+                raise InvalidModel(f"{label} refers to a parameter outside a function")
+            kind = self.reader.kind(proto, label)
+            if kind in (GRAPH, GRAPHS) and not proto.ref_attr_name:
+                for graph in [proto.g] if kind == GRAPH else proto.graphs:
+                    result.graph_names.append(proto.name)
+                    result.regions.append(body(graph, proto.name))
+            else:
+                result.values[proto.name] = self.reader.read(proto, kind, label)
+            rest = self.reader.rest(proto, kind, label)
+            if kind == GRAPHS:
+                # One body or several: the leftover says which of the two kinds it was.
+                rest = AttributeProto() if rest is None else rest
+                rest.type = AttributeProto.GRAPHS
+            if rest is not None:
+                rest.name = proto.name
+                result.rest.append(rest)
+        return result
+
+
+@dataclass
+class _Attributes:
+    """The attributes of one node, sorted by what becomes of them."""
+
+    values: dict[str, Attribute] = field(default_factory=dict[str, Attribute])
+    graph_names: list[str] = field(default_factory=list[str])
+    regions: list[Region] = field(default_factory=list[Region])
+    rest: list[AttributeProto] = field(default_factory=list[AttributeProto])
+
+
+def _rest(
+    node: NodeProto, cls: type[NodeOp], attributes: Sequence[AttributeProto]
+) -> NodeProto | None:
+    """Fields that nothing models, and spellings of domain and overload that say nothing."""
+    rest = leftover(node, _NODE_FIELDS)
+    is_alias = node.HasField("domain") and node.domain in ("", "ai.onnx")
+    is_idle_overload = node.HasField("overload") and (
+        not node.overload or not issubclass(cls, CallOp)
+    )
+    if rest is None and not (is_alias or is_idle_overload or attributes):
+        return None
+    rest = NodeProto() if rest is None else rest
+    if is_alias:
+        rest.domain = node.domain
+    if is_idle_overload:
+        rest.overload = node.overload
+    rest.attribute.extend(attributes)
+    return rest
+
+
+def _discardable(node: NodeProto, rest: NodeProto | None, where: str) -> dict[str, Attribute]:
+    name = node.name if node.HasField("name") else None
+    attributes: dict[str, Attribute] = {"onnx.names": NamesAttr(Names(name, tuple(node.output)))}
+    if node.HasField("doc_string"):
+        attributes["onnx.doc"] = TextAttr(node.doc_string)
+    if (pairs := metadata(node.metadata_props, where)) is not None:
+        attributes["onnx.metadata"] = MetadataAttr(pairs)
+    if rest is not None:
+        data = rest.SerializeToString(deterministic=True)
+        attributes["onnx.residual"] = ResidualAttr(data)
+    return attributes
+
+
+def _refuse_unknown(
+    cls: type[OnnxOp], values: Mapping[str, Attribute], graphs: tuple[str, ...], where: str
+) -> None:
+    known = cls.get_irdl_definition().properties
+    unknown = [name for name in values if name not in known]
+    unknown += [name for name in graphs if name not in cls.REGIONS]
+    if unknown:
+        raise InvalidModel(f"{where}: {cls.OP_TYPE} has no attribute '{unknown[0]}'")

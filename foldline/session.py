@@ -1,0 +1,95 @@
+"""Run a program with named inputs and outputs, in the manner of ONNX Runtime's sessions."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from foldline.dialects.onnx.types import Dim, dims_of
+from foldline.feed import checked, type_text
+from foldline.kernels.blas import one_blas_thread
+from foldline.kernels.parallel import use_threads
+from foldline.lowering.program import Port, Program
+from foldline.support.errors import InvalidArgumentError
+from foldline.support.suggest import did_you_mean
+
+
+@dataclass(frozen=True)
+class NodeArg:
+    """What a session says of an input or output."""
+
+    name: str
+    type: str
+    """As ONNX spells it: `tensor(float)`, `seq(tensor(int64))`; empty if it is not known."""
+    shape: list[Dim] | None
+    """Sizes, names of unknown sizes, or None; None altogether where the rank is not known."""
+
+
+class Session:
+    """A program and the number of threads it may use. Many threads may run one session at once."""
+
+    def __init__(self, program: Program, threads: int | None = None):
+        """`threads`: how many serve one run, by default one a processor; results are the same.
+
+        Raises InvalidArgumentError for a number below 1.
+        """
+        if threads is not None and threads < 1:
+            raise InvalidArgumentError(f"threads must be at least 1, got {threads}")
+        self.program = program
+        self.threads = threads or os.cpu_count() or 1
+        self._positions = {port.name: i for i, port in enumerate(program.outputs)}
+
+    def get_inputs(self) -> list[NodeArg]:
+        """The inputs a caller must give, in the model's order."""
+        return [_node_arg(port) for port in self.program.inputs if port.default is None]
+
+    def get_overridable_initializers(self) -> list[NodeArg]:
+        """The inputs a caller may give: those with a default value."""
+        return [_node_arg(port) for port in self.program.inputs if port.default is not None]
+
+    def get_outputs(self) -> list[NodeArg]:
+        """The outputs, in the model's order."""
+        return [_node_arg(port) for port in self.program.outputs]
+
+    def run(self, output_names: Sequence[str] | None, feed: Mapping[str, Any]) -> list[Any]:
+        """The outputs named, in that order; all of them for None.
+
+        `feed` gives arrays of the inputs' dtypes by name; a Python number or list is taken where
+        it has an exact meaning in that dtype. Sequences are lists of arrays, an empty optional is
+        None. Inputs are never written; results are fresh arrays that the caller owns.
+        Raises InvalidArgumentError naming the input or output that does not fit, KernelFailed.
+        """
+        wanted = None if output_names is None else [self._position(name) for name in output_names]
+        inputs = checked(self.program.inputs, feed)
+        with one_blas_thread(), use_threads(self.threads):
+            return self.program.run(inputs, wanted)
+
+    def values(self, feed: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+        """Values by name, intermediate ones too, from one run without plan; for debugging.
+
+        Raises InvalidArgumentError, also for a name the program does not have, KernelFailed.
+        """
+        known = self.program.value_names
+        for name in names:
+            if name not in known:
+                raise InvalidArgumentError(f"no value {name!r}{did_you_mean(name, known)}")
+        inputs = checked(self.program.inputs, feed)
+        with one_blas_thread(), use_threads(self.threads):
+            return self.program.values(inputs, names)
+
+    def _position(self, name: str) -> int:
+        position = self._positions.get(name)
+        if position is None:
+            hint = did_you_mean(name, self._positions)
+            raise InvalidArgumentError(f"no output {name!r}{hint}")
+        return position
+
+
+def _node_arg(port: Port) -> NodeArg:
+    dims = None if port.type is None else dims_of(port.type)
+    shape: list[Dim] | None = (
+        None if dims is None else [None if isinstance(d, int) and d < 0 else d for d in dims]
+    )
+    return NodeArg(port.name, "" if port.type is None else type_text(port.type), shape)

@@ -1,0 +1,1 @@
+"""What every layer may use; imports neither onnx nor xdsl."""

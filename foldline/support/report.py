@@ -1,0 +1,60 @@
+"""The report of a compile: what each pass did to the model, in how long, and why."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+from typing import Any
+
+from foldline.support.remarks import Remarks
+
+NO_PASSES = "(no passes)"
+"""Stands in the table for a stage that ran no pass."""
+
+
+@dataclass(frozen=True)
+class PassRow:
+    """One line of the table. Passes of one traversal share its walk, but not its time."""
+
+    stage: str
+    name: str
+    """The pass, or `NO_PASSES`."""
+    nodes_before: int
+    """Nodes of the model, bodies and functions included, constants not."""
+    nodes_after: int
+    seconds: float
+
+
+@dataclass
+class EngineRow:
+    """What a folding engine did for one operator."""
+
+    engine: str
+    op_type: str
+    computed: int = 0
+    declined: dict[str, int] = field(default_factory=dict[str, int])
+    """How often, by reason."""
+    failed: int = 0
+    seconds: float = 0.0
+
+
+@dataclass
+class Report:
+    """What a compile did."""
+
+    rows: list[PassRow] = field(default_factory=list[PassRow])
+    remarks: Remarks = field(default_factory=Remarks)
+    engines: list[EngineRow] = field(default_factory=list[EngineRow])
+    bounds: list[str] = field(default_factory=list[str])
+    """Limits that were reached: the optimisation is correct but may be incomplete."""
+    seconds: float = 0.0
+    """Of all stages together."""
+
+    def to_json(self) -> dict[str, Any]:
+        """The report as plain dictionaries, lists, strings and numbers."""
+        return {
+            "passes": [asdict(row) for row in self.rows],
+            "remarks": [remark._asdict() for remark in self.remarks],
+            "engines": [asdict(row) for row in self.engines],
+            "bounds": list(self.bounds),
+            "seconds": self.seconds,
+        }

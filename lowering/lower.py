@@ -1,0 +1,24 @@
+"""From a module of the onnx dialect to a program."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from xdsl.dialects.builtin import ModuleOp
+
+from foldline.kernels.registry import Grade
+from foldline.lowering.emit_plan import Constants, emit_plan
+from foldline.lowering.program import Program
+from foldline.lowering.select_kernels import GRADES, select_kernels
+
+
+def lower(
+    module: ModuleOp, *, constants: Constants = "once", grades: Sequence[Grade] = GRADES
+) -> Program:
+    """The program of a module, which is only read.
+
+    `constants`: whether subgraphs of constants are computed once in the life of the program or
+    at every run. `grades`: the grades of kernels, preferred ones first.
+    Raises UnsupportedOperator naming all operators without kernel, InvalidModel.
+    """
+    return Program(emit_plan(module, select_kernels(module, grades), constants))

@@ -1,0 +1,44 @@
+"""What a caller is given: arrays that are the caller's alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, cast
+
+import numpy as np
+
+from foldline.lowering.steps import Frame, is_array
+
+
+def handed_out(
+    frame: Frame, slots: Sequence[int], owned: Sequence[bool], wanted: Sequence[int]
+) -> list[Any]:
+    """The outputs at positions `wanted`, in that order: writable and free of aliases."""
+    given: set[int] = set()
+    results: list[Any] = []
+    for position in wanted:
+        value = frame[slots[position]]
+        alone = owned[position] and position not in given and _is_whole(value)
+        results.append(value if alone else copied(value))
+        given.add(position)
+    return results
+
+
+def copied(value: Any) -> Any:
+    """A copy in C order; of a sequence, of its elements too."""
+    if value is None:
+        return None
+    if isinstance(value, list):
+        return [copied(element) for element in cast("list[Any]", value)]
+    return np.array(value, order="C")
+
+
+def _is_whole(value: Any) -> bool:
+    """Whether an array can leave as it is: not read-only, strided, or part of a larger one."""
+    if not is_array(value):
+        return False
+    flags = value.flags
+    if not (flags.c_contiguous and flags.writeable):
+        return False
+    base: Any = value.base
+    return base is None or (is_array(base) and base.nbytes == value.nbytes)

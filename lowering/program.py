@@ -1,0 +1,202 @@
+"""A model ready to run: a shape-generic program and plans for the shapes it sees again.
+
+The first run on given input shapes is shape-generic. The second one is watched, and a plan is
+made from what it shows. Later runs use the plan. Programs may be run by many threads at once.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+from xdsl.ir import Attribute
+
+from foldline.dialects.onnx.attributes import Interface
+from foldline.dialects.onnx.op import result_names
+from foldline.dialects.onnx.tensor import TensorAttr
+from foldline.dialects.plan import CallOp, ProgramOp
+from foldline.kernels.registry import Array
+from foldline.lowering.aliases import owners
+from foldline.lowering.bind_plan import Slots, bind_block
+from foldline.lowering.facts import Facts
+from foldline.lowering.instances import PlanBroken, Pool
+from foldline.lowering.outputs import copied, handed_out
+from foldline.lowering.show_plan import plan_text
+from foldline.lowering.specialise import Plan, specialise
+from foldline.lowering.steps import BoundCall, Frame, is_array
+
+MOST_PLANS = 8
+"""So many input shapes a program keeps plans for; the least recently used goes first."""
+
+_Key: TypeAlias = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
+_State: TypeAlias = Pool | Literal["seen", "busy", "generic"]
+"""`seen`: once; `busy`: a plan is being made; `generic`: a plan did not hold."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input or output of a program."""
+
+    name: str
+    type: Attribute | None
+    default: Array | None = None
+    """What an input is when the caller gives nothing; None where it must be given."""
+
+
+class Program:
+    """What `lower` makes of a module. Immutable but for caches, and re-entrant."""
+
+    def __init__(self, source: ProgramOp):
+        """Bind a program of the plan dialect to its kernels."""
+        self.source = source
+        block = source.body.block
+        self._routine, slots = bind_block(block)
+        self._names = _names(source, slots)
+        self._owners = owners(self._routine)
+        self._states: OrderedDict[_Key, _State] = OrderedDict()
+        self._lock = threading.Lock()
+        interface = source.interface.data
+        self.inputs = _inputs(source, interface)
+        self.outputs = tuple(Port(info.name, info.type) for info in interface.outputs)
+
+    def run(self, inputs: Sequence[Any], wanted: Sequence[int] | None = None) -> list[Any]:
+        """The outputs at positions `wanted`, by default all, in that order.
+
+        `inputs`: arrays in the order of `self.inputs`, of the right dtypes; they are not written.
+        The results are fresh arrays. Raises KernelFailed.
+        """
+        if wanted is None:
+            wanted = range(len(self.outputs))
+        with np.errstate(all="ignore"):
+            return self._run(inputs, wanted)
+
+    def values(self, inputs: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
+        """Copies of values by name, intermediate ones included, for debugging.
+
+        Raises KeyError for a name the program does not have, KernelFailed.
+        """
+        slots = {self._names[name]: name for name in names}
+        frame = self._frame(inputs)
+        found = {name: copied(frame[slot]) for slot, name in slots.items()}
+
+        def observe(call: BoundCall, current: Frame) -> None:
+            found.update((slots[s], copied(current[s])) for s in call.results if s in slots)
+
+        with np.errstate(all="ignore"):
+            self._routine.run_observed(frame, observe)
+        return {name: found[slots[self._names[name]]] for name in names}
+
+    @property
+    def value_names(self) -> tuple[str, ...]:
+        """Names that `values` knows."""
+        return tuple(self._names)
+
+    def plans(self) -> list[Pool]:
+        """The plans that exist now, least recently used first."""
+        with self._lock:
+            return [state for state in self._states.values() if isinstance(state, Pool)]
+
+    def text(self, plan: Plan | None = None) -> str:
+        """The program for a person to read; with a plan, also where its results are."""
+        return plan_text(self.source, self._routine, plan)
+
+    def _run(self, inputs: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
+        key = _key(inputs)
+        if key is None:
+            return self._run_generic(inputs, wanted)
+        state = self._next_state(key)
+        if isinstance(state, Pool):
+            try:
+                return state.run(inputs, wanted)
+            except PlanBroken:
+                self._set(key, "generic")
+        elif state == "plan":
+            return self._run_and_plan(key, inputs, wanted)
+        return self._run_generic(inputs, wanted)
+
+    def _next_state(self, key: _Key) -> _State | Literal["new", "plan"]:
+        """What to do for these shapes, noting that they were seen."""
+        with self._lock:
+            state = self._states.get(key)
+            if state is None:
+                self._states[key] = "seen"
+                if len(self._states) > MOST_PLANS:
+                    self._states.popitem(last=False)
+                return "new"
+            self._states.move_to_end(key)
+            if state != "seen":
+                return state
+            self._states[key] = "busy"
+            return "plan"
+
+    def _set(self, key: _Key, state: _State) -> None:
+        with self._lock:
+            if key in self._states:
+                self._states[key] = state
+
+    def _run_generic(self, inputs: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
+        frame = self._frame(inputs)
+        self._routine.run(frame)
+        return self._handed_out(frame, wanted)
+
+    def _run_and_plan(self, key: _Key, inputs: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
+        state: _State = "seen"
+        try:
+            frame = self._frame(inputs)
+            facts = Facts(self._routine, frame)
+            self._routine.run_observed(frame, facts.observe)
+            results = self._handed_out(frame, wanted)
+            state = Pool(specialise(self._routine, facts, frame, self._owners))
+        finally:
+            self._set(key, state)
+        return results
+
+    def _frame(self, inputs: Sequence[Any]) -> Frame:
+        frame = self._routine.frame()
+        frame[self._routine.layout.inputs] = inputs
+        return frame
+
+    def _handed_out(self, frame: Frame, wanted: Sequence[int]) -> list[Any]:
+        owned = [owner is not None for owner in self._owners]
+        return handed_out(frame, self._routine.layout.outputs, owned, wanted)
+
+
+def _key(inputs: Sequence[Any]) -> _Key | None:
+    """Shapes and dtypes; None where an input is no tensor, for such runs are never planned."""
+    if all(is_array(value) for value in inputs):
+        return tuple([(value.shape, value.dtype) for value in inputs])
+    return None
+
+
+def _inputs(source: ProgramOp, interface: Interface) -> tuple[Port, ...]:
+    pairs = zip(interface.argument_infos(), source.defaults, strict=True)
+    return tuple(
+        Port(info.name, info.type, default.array if isinstance(default, TensorAttr) else None)
+        for info, default in pairs
+    )
+
+
+def _names(source: ProgramOp, slots: Slots) -> dict[str, int]:
+    """Slots by value name; inputs first, and the first of equal names (of inlined functions)."""
+    block = source.body.block
+    interface = source.interface.data
+    names: dict[str, int] = {}
+    for info, argument in zip(interface.argument_infos(), block.args, strict=True):
+        names[info.name] = slots[argument]
+    for op in block.ops:
+        if isinstance(op, CallOp):
+            for name, result in zip(result_names(op), op.results, strict=True):
+                if name:
+                    names.setdefault(name, slots[result])
+    for info, slot in zip(interface.outputs, _returned_slots(source, slots), strict=True):
+        names.setdefault(info.name, slot)
+    return names
+
+
+def _returned_slots(source: ProgramOp, slots: Slots) -> list[int]:
+    last = source.body.block.last_op
+    return [] if last is None else [slots[value] for value in last.operands]

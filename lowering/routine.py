@@ -1,0 +1,130 @@
+"""A block of the plan bound to its kernels: the shape-generic program.
+
+Values live in a *frame*, a list with one slot a value. Slot 0 is None for absent inputs; then
+come constants, what is computed once, what a body takes from outside, the block's own inputs,
+and everything else:
+
+    [None | constants | once | captures | inputs | locals]
+
+A step is a closure that reads and writes a frame and the slots that die after it. Steps allocate
+their results, so they serve any shapes. A frame starts as a copy of a template.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from foldline.kernels.control_flow import ValueType
+from foldline.lowering.kernel_errors import KernelErrors
+from foldline.lowering.steps import BoundCall, Frame, Step
+
+Observer = Callable[[BoundCall, Frame], None]
+"""Called after each call, before what dies there is dropped."""
+
+
+@dataclass(frozen=True)
+class Layout:
+    """Which slots a routine's frame has."""
+
+    inputs: slice
+    captures: slice
+    outputs: tuple[int, ...]
+    size: int
+
+
+class Routine:
+    """A program or body: immutable but for what it computes once, which it keeps."""
+
+    def __init__(
+        self,
+        layout: Layout,
+        once: Sequence[BoundCall],
+        calls: Sequence[BoundCall],
+        constants: Sequence[Any],
+        parameters: Sequence[ValueType],
+        results: Sequence[ValueType],
+    ):
+        self.layout = layout
+        self.calls = tuple(calls)
+        self.parameters = tuple(parameters)
+        self.results = tuple(results)
+        self.steps: list[Step] = [call.step() for call in calls]
+        self._once = tuple(once)
+        self._start: Frame = [*constants, *[None] * (layout.size - len(constants))]
+        self._ready: Frame | None = None
+        self._lock = threading.Lock()
+
+    @property
+    def constant_slots(self) -> range:
+        """Slots whose value is the same in every frame."""
+        return range(self.layout.captures.start)
+
+    def frame(self) -> Frame:
+        """A fresh frame with constants; the first one computes what is computed once.
+
+        Raises KernelFailed.
+        """
+        if self._ready is None:
+            with self._lock:
+                if self._ready is None:
+                    ready = self._start
+                    execute([call.step() for call in self._once], self._once, ready)
+                    self._ready = ready
+        return self._ready.copy()
+
+    def run(self, frame: Frame) -> None:
+        """Run all steps on a frame whose inputs are in place. Raises KernelFailed."""
+        execute(self.steps, self.calls, frame)
+
+    def run_observed(self, frame: Frame, observe: Observer) -> None:
+        """The same, showing every call's results to `observe`."""
+        iterator = iter(self.steps)
+        with KernelErrors(self.calls, iterator, frame):
+            for call, (run, frees) in zip(self.calls, iterator, strict=True):
+                run(frame)
+                observe(call, frame)
+                for slot in frees:
+                    frame[slot] = None
+
+
+def execute(steps: Sequence[Step], calls: Sequence[BoundCall], frame: Frame) -> None:
+    """Run the steps of `calls` in order. Raises KernelFailed."""
+    iterator = iter(steps)
+    with KernelErrors(calls, iterator, frame):
+        for run, frees in iterator:
+            run(frame)
+            for slot in frees:
+                frame[slot] = None
+
+
+class BoundBody:
+    """A routine with what it takes from outside: what kernels call. Serves one run, one thread."""
+
+    __slots__ = ("_blank", "_captured", "_frame", "_routine", "parameters", "results")
+
+    def __init__(self, routine: Routine, captured: Sequence[Any]):
+        self._routine = routine
+        self._captured = captured
+        self._frame: Frame | None = None
+        self.parameters = routine.parameters
+        self.results = routine.results
+
+    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
+        """Run the body once. Raises KernelFailed, ValueError for a wrong number of inputs."""
+        layout = self._routine.layout
+        frame = self._frame
+        if frame is None:
+            # Made at the first call, so that a branch not taken costs nothing.
+            frame = self._frame = self._routine.frame()
+            frame[layout.captures] = self._captured
+            self._blank: Frame = [None] * (layout.size - layout.inputs.start)
+        if len(inputs) != len(self.parameters):
+            raise ValueError(f"the body takes {len(self.parameters)} inputs, got {len(inputs)}")
+        frame[layout.inputs] = inputs
+        self._routine.run(frame)
+        results = tuple([frame[slot] for slot in layout.outputs])
+        frame[layout.inputs.start :] = self._blank
+        return results

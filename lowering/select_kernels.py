@@ -1,0 +1,109 @@
+"""Choose the kernel of every node that may run, or name all operators that have none.
+
+Bodies and called functions are included, functions that nothing calls are not.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from foldline.dialects.onnx.constant import is_constant
+from foldline.dialects.onnx.op import NodeOp, OnnxOp, node_name, opset_versions, result_names
+from foldline.dialects.onnx.structure import CallOp, FunctionOp, main_graph
+from foldline.kernels.registry import Grade, Kernel, find_kernel
+from foldline.support.errors import InvalidModel, UnsupportedOperator
+
+GRADES: tuple[Grade, ...] = ("fast", "reference")
+NAMES_SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Selected:
+    """The kernel of a node and the schema version that chose it."""
+
+    kernel: Kernel
+    since: int
+
+
+@dataclass
+class _Missing:
+    version: str
+    nodes: list[str] = field(default_factory=list[str])
+
+
+def select_kernels(module: ModuleOp, grades: Sequence[Grade] = GRADES) -> dict[Operation, Selected]:
+    """The kernel of each node reachable from the main graph.
+
+    Raises UnsupportedOperator, once, with every operator that has no kernel of `grades`, and
+    InvalidModel for a function that calls itself.
+    """
+    chosen: dict[Operation, Selected] = {}
+    missing: dict[tuple[str, str, str], _Missing] = {}
+    for op in _reachable(main_graph(module), {}, ()):
+        since = schema_version(op)
+        kernel = None if since is None else find_kernel(op.domain, op.op_type, since, grades)
+        if kernel is not None and since is not None:
+            chosen[op] = Selected(kernel, since)
+            continue
+        version = _version_text(op, since)
+        key = (op.domain, op.op_type, version)
+        missing.setdefault(key, _Missing(version)).nodes.append(_name(op))
+    if missing:
+        raise UnsupportedOperator(_message(missing))
+    return chosen
+
+
+def schema_version(op: NodeOp) -> int | None:
+    """The version a kernel is chosen by; None where the imports do not hold the operator.
+
+    For an operator that no schema defines it is the imported version of its domain.
+    """
+    if isinstance(op, OnnxOp):
+        found = op.signature
+        return None if found is None else found.since
+    return opset_versions(op).get(op.domain, 1)
+
+
+def _reachable(
+    scope: Operation, done: dict[FunctionOp, None], calls: tuple[FunctionOp, ...]
+) -> Iterator[NodeOp]:
+    for op in scope.walk():
+        if isinstance(op, CallOp):
+            function = op.function
+            if function in calls:
+                chain = " → ".join(f.op_type.data for f in (*calls, function))
+                raise InvalidModel(f"function '{function.op_type.data}' calls itself: {chain}")
+            if function not in done:
+                yield from _reachable(function, done, (*calls, function))
+                done[function] = None
+        elif isinstance(op, NodeOp) and not is_constant(op):
+            yield op
+
+
+def _name(op: NodeOp) -> str:
+    return node_name(op) or next((name for name in result_names(op) if name), "")
+
+
+def _version_text(op: NodeOp, since: int | None) -> str:
+    if since is not None:
+        return f"version {since}"
+    imported = opset_versions(op).get(op.domain)
+    if imported is None:
+        return "of a domain that the model does not import"
+    return f"not defined in version {imported} of its domain"
+
+
+def _message(missing: dict[tuple[str, str, str], _Missing]) -> str:
+    lines: list[str] = []
+    for (domain, op_type, version), entry in sorted(missing.items()):
+        names = [f"'{name}'" for name in entry.nodes if name][:NAMES_SHOWN]
+        more = ["…"] if len(entry.nodes) > len(names) and names else []
+        count = f"{len(entry.nodes)} node{'s' * (len(entry.nodes) > 1)}"
+        where = f": {', '.join(names + more)}" if names else ""
+        lines.append(f"\n  {domain or 'ai.onnx'} {op_type}, {version}, {count}{where}")
+    head = "1 operator has" if len(lines) == 1 else f"{len(lines)} operators have"
+    return f"{head} no kernel:{''.join(lines)}\nregister one with foldline.kernels.registry.kernel"

@@ -1,0 +1,70 @@
+"""What the passes of one compile share: the module, options, remarks, engines."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, Protocol
+
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Operation
+
+from foldline.dialects.onnx.op import node_name, result_names
+from foldline.stages.folding.engine import Engines, installed_engines
+from foldline.stages.inference.library import LibraryInference
+from foldline.stages.rewriting import Rewriter
+from foldline.support.remarks import Kind, Remark, Remarks
+
+
+class PassOptions(Protocol):
+    """What stages read of the options."""
+
+    def enabled(self, pass_name: str) -> bool:
+        """Whether a pass runs."""
+        ...
+
+    def __getitem__(self, key: str) -> Any:
+        """The value of a key."""
+        ...
+
+
+@dataclass(eq=False)
+class PassContext:
+    """The state of one compile."""
+
+    module: ModuleOp
+    remarks: Remarks = field(default_factory=Remarks)
+    bounds: list[str] = field(default_factory=list[str])
+    stage: str = ""
+    """The stage that runs."""
+    declined: dict[tuple[str, Operation], str] = field(
+        default_factory=dict[tuple[str, Operation], str]
+    )
+    """Why a pass left an operation alone, in the stage that runs; promises allow for it."""
+
+    @cached_property
+    def rewriter(self) -> Rewriter:
+        """The rewriter of the module."""
+        return Rewriter(self.module)
+
+    @cached_property
+    def engines(self) -> Engines:
+        """The folding engines with their statistics."""
+        return Engines(installed_engines())
+
+    @cached_property
+    def library(self) -> LibraryInference:
+        """The onnx library's inference, which remembers what it has inferred."""
+        return LibraryInference()
+
+    def remark(self, kind: Kind, pass_name: str, op: Operation, message: str) -> None:
+        """Record a remark on an operation."""
+        node = node_name(op) or next((name for name in result_names(op) if name), "")
+        self.remarks.record(Remark(kind, self.stage, pass_name, node, op.name, message))
+        if kind == "declined":
+            self.declined[pass_name, op] = message
+
+    def reached(self, bound: str, pass_name: str = "") -> None:
+        """Report that a limit was hit: what was done is right, but more may have been possible."""
+        self.bounds.append(bound)
+        self.remarks.record(Remark("note", self.stage, pass_name, "", "", bound))

@@ -1,0 +1,1 @@
+"""Computing constants: engines, splats, what may not be folded."""

@@ -1,0 +1,1 @@
+"""Types: how they are inferred, joined and refined."""

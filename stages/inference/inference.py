@@ -1,0 +1,135 @@
+"""Types of the results of any operation, those with bodies and calls included.
+
+    %y = onnx.Conv(%x, %w) : !onnx.unknown   ->   %y = onnx.Conv(%x, %w) : tensor<1x8x?x?xf32>
+
+The library infers nodes; control flow is inferred here from what the bodies yield.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from xdsl.ir import Attribute, Block, Operation
+
+from foldline.dialects.onnx.constant import ConstantOp
+from foldline.dialects.onnx.control import IfOp, LoopOp, ScanOp, SequenceMapOp
+from foldline.dialects.onnx.op import NodeOp, OnnxOp
+from foldline.dialects.onnx.structure import CallOp, terminator
+from foldline.dialects.onnx.types import UNKNOWN, AbsentType
+from foldline.stages.inference import control_flow
+from foldline.stages.inference.calls import Calls
+from foldline.stages.inference.joining import join, opened, refine
+from foldline.stages.inference.library import IllTyped, LibraryInference
+from foldline.stages.inference.scope import Scope
+
+Problem = Callable[[Operation, str], None]
+
+MAX_ROUNDS = 3
+"""So often a body is inferred until what it carries is stable; then its shapes are left open."""
+
+
+class Inference:
+    """Inference in one scope."""
+
+    def __init__(
+        self,
+        library: LibraryInference,
+        scope: Scope,
+        calls: Calls,
+        on_ill_typed: Problem,
+        on_contradiction: Problem,
+        trusted: bool,
+    ):
+        self.library = library
+        self.scope = scope
+        self.calls = calls
+        self.on_ill_typed = on_ill_typed
+        self.on_contradiction = on_contradiction
+        self.trusted = trusted
+        """Whether types were inferred before, rather than declared by the model."""
+
+    def block(self, block: Block) -> None:
+        """Infer every node of a body, in order."""
+        for op in block.ops:
+            if isinstance(op, NodeOp):
+                self.arguments(op)
+                if op.regions and not isinstance(op, LoopOp | ScanOp | SequenceMapOp):
+                    for region in op.regions:
+                        self.block(region.block)
+                self.results(op)
+
+    def arguments(self, op: NodeOp) -> None:
+        """Give the bodies of a node the types of their arguments, before they are walked."""
+        if isinstance(op, LoopOp | ScanOp | SequenceMapOp):
+            self._settle(op, op.regions[0].block)
+
+    def results(self, op: NodeOp) -> None:
+        """Give the results of a node, whose bodies have been inferred, their types."""
+        for result, inferred in zip(op.results, self._inferred(op), strict=True):
+            old = self.scope.type_of(result)
+            if old is inferred or isinstance(old, AbsentType):
+                continue
+            refined = refine(old, inferred, self.trusted)
+            if refined.contradiction:
+                self.on_contradiction(op, f"declared {old}, inferred {refined.type}")
+            self.scope.set_type(result, refined.type)
+
+    def _inferred(self, op: NodeOp) -> Sequence[Attribute]:
+        types = [self.scope.type_of(operand) for operand in op.operands]
+        match op:
+            case ConstantOp():
+                tensor = op.tensor()
+                return (UNKNOWN if tensor is None else tensor.type,)
+            case IfOp():
+                yields = [self._yields(op.then_block), self._yields(op.else_block)]
+                return tuple(join(a, b) for a, b in zip(*yields, strict=True))
+            case LoopOp() | ScanOp() | SequenceMapOp():
+                return control_flow.result_types(op, types, self._yields(op.regions[0].block))
+            case CallOp():
+                constants = [self.scope.constant(operand) for operand in op.operands]
+                return self.calls.results(op, types, constants, self.on_ill_typed)
+            case OnnxOp():
+                constants = [self.scope.constant(operand) for operand in op.operands]
+                return self._from_library(op, types, constants)
+            case _:
+                return (UNKNOWN,) * len(op.results)
+
+    def _from_library(
+        self, op: OnnxOp, types: Sequence[Attribute], constants: Sequence[object]
+    ) -> Sequence[Attribute]:
+        try:
+            return self.library.infer(op, types, constants, self.scope.properties(op))
+        except IllTyped as error:
+            self.on_ill_typed(op, str(error))
+            return (UNKNOWN,) * len(op.results)
+
+    def _yields(self, block: Block) -> list[Attribute]:
+        return [self.scope.type_of(value) for value in terminator(block).operands]
+
+    def _settle(self, op: OnnxOp, block: Block) -> None:
+        """Find argument types that hold in every turn.
+
+        What was inferred in an earlier round rests on narrower arguments, so nothing is trusted.
+        """
+        trusted, self.trusted = self.trusted, False
+        types = [self.scope.type_of(operand) for operand in op.operands]
+        declared = [self.scope.type_of(argument) for argument in block.args]
+        arguments = control_flow.argument_types(op, types, declared)
+        carried = control_flow.carried(op)
+        for turn in range(MAX_ROUNDS + 1):
+            for argument, new in zip(block.args, arguments, strict=True):
+                self.scope.set_type(argument, new)
+            self.block(block)
+            if turn == MAX_ROUNDS:
+                break
+            yields = self._yields(block)
+            joined = list(arguments)
+            for argument, result in carried:
+                joined[argument] = join(arguments[argument], yields[result])
+            if joined == arguments:
+                break
+            arguments = joined
+            if turn == MAX_ROUNDS - 1:
+                for argument, _ in carried:
+                    arguments[argument] = opened(arguments[argument])
+        self.trusted = trusted

@@ -1,0 +1,218 @@
+"""The one place that changes IR: counts nodes, passes names on, drops facts, tells the driver.
+
+Passes hold a `Rewriter` and change nothing without it, so that the number of nodes is known
+without a walk, and a driver learns which operations a change touched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy.typing as npt
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.traits import ConstantLike
+
+from foldline.dialects.onnx.attributes import Names, NamesAttr, TextsAttr
+from foldline.dialects.onnx.constant import ConstantOp, is_constant
+from foldline.dialects.onnx.op import NodeOp, node_name, result_names
+from foldline.dialects.onnx.structure import GraphOp, ReturnOp, interface
+from foldline.dialects.onnx.tensor import TensorAttr
+from foldline.dialects.onnx.types import tensor_type_of
+
+Array = npt.NDArray[Any]
+
+MAX_PROVENANCE = 16
+"""So many names of folded nodes are kept on a constant: a chain of folds must stay linear."""
+
+
+class Listener(Protocol):
+    """What a driver hears of changes."""
+
+    def created(self, op: Operation) -> None:
+        """An operation was inserted."""
+        ...
+
+    def changed(self, op: Operation) -> None:
+        """An operation has another operand."""
+        ...
+
+    def retyped(self, value: SSAValue) -> None:
+        """A value has another type."""
+        ...
+
+    def erasing(self, op: Operation) -> None:
+        """An operation without uses is about to go."""
+        ...
+
+
+class _Nobody:
+    def created(self, op: Operation) -> None: ...
+    def changed(self, op: Operation) -> None: ...
+    def retyped(self, value: SSAValue) -> None: ...
+    def erasing(self, op: Operation) -> None: ...
+
+
+NOBODY: Listener = _Nobody()
+
+
+class Rewriter:
+    """Changes a module."""
+
+    def __init__(self, module: ModuleOp):
+        self.nodes = count_nodes(module)
+        """Nodes of the module, constants not counted."""
+        self.changes = 0
+        """Grows with every change."""
+        self.listener = NOBODY
+
+    def set_type(self, value: SSAValue, new: Attribute) -> None:
+        """Give a value another type."""
+        value._type = new  # pyright: ignore[reportPrivateUsage]
+        self.changes += 1
+        self.listener.retyped(value)
+
+    def set_operands(self, op: Operation, operands: Sequence[SSAValue]) -> None:
+        """Give an operation other operands, all at once."""
+        op.operands = operands
+        self._touch(op)
+
+    def insert_before(self, op: Operation, anchor: Operation) -> None:
+        """Insert an operation."""
+        assert anchor.parent is not None
+        anchor.parent.insert_op_before(op, anchor)
+        self.nodes += count_nodes(op)
+        self.changes += 1
+        self.listener.created(op)
+
+    def erase(self, op: Operation) -> None:
+        """Remove an operation that has no uses left, with all it holds."""
+        self.nodes -= count_nodes(op)
+        self.changes += 1
+        self.listener.erasing(op)
+        op.detach()
+        op.erase()
+
+    def replace_uses(self, old: SSAValue, new: SSAValue) -> None:
+        """Use `new` wherever `old` is used; names stay where they are."""
+        users = dict.fromkeys(use.operation for use in old.uses)
+        old.replace_all_uses_with(new)
+        for user in users:
+            self._touch(user)
+
+    def replace_values(self, op: Operation, values: Sequence[SSAValue | None]) -> str | None:
+        """Replace results by existing values (None: a result without uses) and remove `op`.
+
+        A value that takes the place of an output takes its name. Where it cannot, nothing changes
+        and the reason is returned.
+        """
+        pairs = list(zip(op.results, values, strict=True))
+        renamings: list[tuple[SSAValue, str]] = []
+        for (result, value), name in zip(pairs, result_names(op), strict=True):
+            if value is not None and is_returned(result):
+                problem = _cannot_return(value, op)
+                if problem or any(value is taken for taken, _ in renamings):
+                    return f"it names the output '{name}', and {problem or 'two outputs are one'}"
+                renamings.append((value, name))
+        for value, name in renamings:
+            _rename(value, name)
+        for result, value in pairs:
+            if value is not None:
+                self.replace_uses(result, value)
+        self.erase(op)
+        return None
+
+    def replace_by_constants(self, op: NodeOp, arrays: Sequence[Array]) -> None:
+        """Replace a node by one constant for each result that is used; forget unused inputs.
+
+        The constants bear the names of the results and the names of the folded nodes as
+        provenance. Inputs that only `op` used go when they are constants themselves.
+        """
+        sources = dict.fromkeys(v.owner for v in op.operands if not isinstance(v.owner, Block))
+        provenance = TextsAttr(_provenance(op, sources))
+        label: str | None = node_name(op)
+        for result, array, name in zip(op.results, arrays, result_names(op), strict=True):
+            if result.first_use is None:
+                continue
+            constant = ConstantOp.create(
+                result_types=[tensor_type_of(array)],
+                properties={"value": TensorAttr.of(array)},
+                attributes={
+                    "onnx.names": NamesAttr(Names(label, (name,))),
+                    "fold.from_folding": provenance,
+                },
+            )
+            label = None
+            self.insert_before(constant, op)
+            self.replace_uses(result, constant.results[0])
+        self.erase(op)
+        for source in sources:
+            if is_constant(source) and source.results[0].first_use is None:
+                self.erase(source)
+
+    def _touch(self, op: Operation) -> None:
+        op.attributes.pop("fold.known", None)
+        self.changes += 1
+        self.listener.changed(op)
+
+
+def count_nodes(root: Operation) -> int:
+    """Nodes in and below an operation, constants not counted."""
+    if not root.regions:
+        return int(_counts(root))
+    return sum(_counts(op) for op in root.walk())
+
+
+def _counts(op: Operation) -> bool:
+    return isinstance(op, NodeOp) and not op.has_trait(ConstantLike)
+
+
+def is_returned(value: SSAValue) -> bool:
+    """Whether a value is an output of its graph, body or function."""
+    return any(isinstance(use.operation, ReturnOp) for use in value.uses)
+
+
+def names_graph_output(op: Operation) -> str | None:
+    """The name of the first result that is an output of the model, or None."""
+    block = op.parent
+    if block is None or not isinstance(block.parent_op(), GraphOp):
+        return None
+    for result in op.results:
+        for use in result.uses:
+            if isinstance(use.operation, ReturnOp):
+                return interface(block).outputs[use.index].name
+    return None
+
+
+def _cannot_return(value: SSAValue, op: Operation) -> str | None:
+    """Why `value` cannot be an output of the block of `op` in the place of a result of `op`."""
+    owner = value.owner
+    if isinstance(owner, Block):
+        return "its input is an input of the same graph" if owner is op.parent else "it is outer"
+    if owner.parent is not op.parent:
+        return "its input is made outside of the body"
+    if not isinstance(owner, NodeOp):
+        return "its input is an initializer"
+    if is_returned(value):
+        return "its input is an output already"
+    return None
+
+
+def _rename(value: SSAValue, name: str) -> None:
+    op = value.owner
+    assert isinstance(op, Operation)
+    index = op.results.index(value)
+    names = list(result_names(op))
+    names[index] = name
+    op.attributes["onnx.names"] = NamesAttr(Names(node_name(op), tuple(names)))
+
+
+def _provenance(op: NodeOp, sources: dict[Operation, None]) -> tuple[str, ...]:
+    own = node_name(op) or next((name for name in result_names(op) if name), op.op_type)
+    names: dict[str, None] = {own: None}
+    for source in sources:
+        given = source.attributes.get("fold.from_folding")
+        if isinstance(given, TextsAttr):
+            names.update(dict.fromkeys(given.data))
+    return tuple(names)[:MAX_PROVENANCE]

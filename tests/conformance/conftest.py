@@ -1,0 +1,88 @@
+"""The option `--oo-level`, the marks, and the closing table of the ONNX backend suite.
+
+`slow` marks what is not in the fast cover of features, `xfail` what known_failures.txt lists. The
+option and the table are there when the command line names this folder:
+
+    pytest tests/conformance --oo-level O1
+"""
+
+from __future__ import annotations
+
+import re
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import onnx.reference
+import pytest
+
+from tests.conformance import suite
+
+KNOWN_FAILURES = Path(__file__).parent / "known_failures.txt"
+_TEST_ID = re.compile(r"::OnnxBackend(?P<category>\w+)Test::")
+_OUTCOMES = ("passed", "failed", "xfailed", "skipped")
+_counts: dict[str, Counter[str]] = defaultdict(Counter)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Let one choose the level of the full run."""
+    parser.addoption("--oo-level", default=suite.GuardedBackend.level, help="O0, O1, O2 or O3")
+
+
+@pytest.fixture(autouse=True, scope="session")
+def _level(pytestconfig: pytest.Config) -> None:
+    default = suite.GuardedBackend.level
+    suite.GuardedBackend.level = pytestconfig.getoption("--oo-level", default)
+
+
+@pytest.fixture(autouse=True)
+def _no_reference_evaluator(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The node tests are made by then, so only the backend under test could still call it."""
+
+    def refuse(*_: Any, **__: Any) -> None:
+        raise AssertionError("the backend under test called onnx.reference.ReferenceEvaluator")
+
+    monkeypatch.setattr(onnx.reference.ReferenceEvaluator, "__init__", refuse)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark before `-m` selects."""
+    known = list(_known_failures())
+    for item in items:
+        if not (test := _TEST_ID.search(item.nodeid)):
+            continue
+        name = item.name
+        is_node = test["category"] == "NodeModel"
+        if (is_node and name not in suite.fast_names()) or test["category"] == "RealModel":
+            item.add_marker(pytest.mark.slow)
+        for pattern, reason in known:
+            if pattern.search(name):
+                item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+
+
+def _known_failures() -> Iterator[tuple[re.Pattern[str], str]]:
+    for line in KNOWN_FAILURES.read_text().splitlines():
+        if line.strip() and not line.startswith("#"):
+            pattern, reason = line.split(maxsplit=1)
+            yield re.compile(pattern), reason
+
+
+def pytest_runtest_logreport(report: pytest.TestReport) -> None:
+    """Count outcomes by category."""
+    if (test := _TEST_ID.search(report.nodeid)) and (report.when == "call" or report.skipped):
+        outcome = "xfailed" if hasattr(report, "wasxfail") else report.outcome
+        _counts[test["category"]][outcome] += 1
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Print the counts."""
+    if not _counts:
+        return
+    terminalreporter.section(f"ONNX backend suite, onnx {onnx.__version__}")
+    total = sum(_counts.values(), Counter[str]())
+    terminalreporter.write_line(f"{'category':24}" + "".join(f"{name:>9}" for name in _OUTCOMES))
+    for category, counts in (*sorted(_counts.items()), ("total", total)):
+        row = "".join(f"{counts[name]:>9}" for name in _OUTCOMES)
+        terminalreporter.write_line(f"{category:24}{row}")
