@@ -98,7 +98,8 @@ def _tensor(value: Any, type_: Attribute | None, what: str) -> Any:
             f"convert it with astype if that is what you want"
         )
     _check_shape(array, type_, what)
-    return array
+    # Results must not hang on the strides of an input, and the order of sums does.
+    return array if array.flags.c_contiguous else np.ascontiguousarray(array)
 
 
 def _is_numpy(value: Any) -> bool:
@@ -137,7 +138,10 @@ def _literal(value: Any, dtype: np.dtype[Any], what: str) -> Array:
         return array
     if array.size == 0 and array.dtype == np.float64:
         return array.astype(dtype)
-    converted = array.astype(dtype) if _is_kin(array.dtype, dtype) else None
+    converted = None
+    if _is_kin(array.dtype, dtype):
+        with np.errstate(all="ignore"):
+            converted = array.astype(dtype)
     if converted is None or not _keeps(array, converted):
         raise InvalidArgumentError(
             f"{what} is {value!r:.60}, which has no exact value as {BY_NUMPY[dtype].name}"

@@ -1,4 +1,4 @@
-"""BatchNormalization 1/6/7/9/14/15, and LRN 1/13."""
+"""BatchNormalization 1/6/7/9/14/15."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from foldline.kernels.parallel import parallel_for
-from foldline.kernels.precision import rounded, widened, widening, working_dtype
+from foldline.kernels.precision import rounded, widened, working_dtype
 from foldline.kernels.registry import Array, Operand, kernel, maker
 from foldline.kernels.windows import even_spans
 
@@ -200,13 +200,7 @@ def _affine(x: Operand, parameters: Sequence[Operand], epsilon: float) -> Callab
     shape = (x.shape[0], x.shape[1], math.prod(x.shape[2:]))
     constants = [p.value for p in parameters if p.value is not None]
     known = _coefficients(constants, epsilon, x.dtype) if len(constants) == 4 else None
-    planes_bytes = math.prod(shape) * x.dtype.itemsize
-    pieces = -(-planes_bytes // TILE_BYTES)
-    spans = [
-        (n, start, stop)
-        for n in range(shape[0])
-        for start, stop in even_spans(shape[1], -(-pieces // max(1, shape[0])))
-    ]
+    tiles = _tiles(shape, -(-math.prod(shape) * x.dtype.itemsize // TILE_BYTES))
 
     def run(x: Array, *arrays: Array, out: Array | None = None) -> Array:
         out = np.empty(x.shape, x.dtype) if out is None else out
@@ -214,15 +208,23 @@ def _affine(x: Operand, parameters: Sequence[Operand], epsilon: float) -> Callab
         source, result = x.reshape(shape), out.reshape(shape)
 
         def tile(index: int) -> None:
-            n, start, stop = spans[index]
-            part = result[n, start:stop]
-            np.multiply(source[n, start:stop], factor[start:stop], out=part)
-            np.add(part, shift[start:stop], out=part)
+            images, channels = tiles[index]
+            part = result[images, channels]
+            np.multiply(source[images, channels], factor[channels], out=part)
+            np.add(part, shift[channels], out=part)
 
-        parallel_for(len(spans), tile)
+        parallel_for(len(tiles), tile)
         return out
 
     return run
+
+
+def _tiles(shape: tuple[int, ...], wanted: int) -> list[tuple[slice, slice]]:
+    """Images and channels of each tile; small tensors are one."""
+    if wanted <= 1:
+        return [(slice(None), slice(None))]
+    spans = even_spans(shape[1], -(-wanted // shape[0]))
+    return [(slice(n, n + 1), slice(*span)) for n in range(shape[0]) for span in spans]
 
 
 def _coefficients(
@@ -232,35 +234,3 @@ def _coefficients(
     scale, bias, mean, variance = (p.astype(np.float64)[:, None] for p in parameters)
     factor = scale / np.sqrt(variance + epsilon)
     return factor.astype(dtype), (bias - mean * factor).astype(dtype)
-
-
-@kernel("LRN")
-@widening
-def lrn(
-    x: Array,
-    *,
-    size: int,
-    alpha: float = 1e-4,
-    beta: float = 0.75,
-    bias: float = 1.0,
-    out: Array | None = None,
-) -> Array:
-    """LRN 1/13: `x / (bias + alpha / size * (squares of `size` channels around))^beta`."""
-    kind = x.dtype.type
-    squares = x * x
-    total = np.zeros_like(x)
-    for shift in range(-((size - 1) // 2), size // 2 + 1):
-        seen = slice(max(0, shift), x.shape[1] + min(0, shift))
-        into = slice(max(0, -shift), x.shape[1] - max(0, shift))
-        if seen.start < seen.stop:
-            total[:, into] += squares[:, seen]
-    total *= kind(alpha / size)
-    total += kind(bias)
-    if beta == 0.75:
-        # power() is ten times as slow as two square roots.
-        np.sqrt(total, out=squares)
-        total *= squares
-        np.sqrt(total, out=total)
-    else:
-        np.power(total, kind(beta), out=total)
-    return np.divide(x, total, out=out)

@@ -7,7 +7,7 @@ oversubscribe the machine and make results depend on their number.
 from __future__ import annotations
 
 import threading
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 from functools import lru_cache
 from typing import Any, Protocol, cast
@@ -55,7 +55,7 @@ def _enter() -> None:
         if _in_flight == 0:
             _before[:] = [library.get_num_threads() for library in libraries()]
             for library in libraries():
-                library.set_num_threads(1)
+                _set(library, 1)
         _in_flight += 1
 
 
@@ -66,4 +66,20 @@ def _leave() -> None:
         if _in_flight == 0:
             for library, count in zip(libraries(), _before, strict=True):
                 if count is not None:
-                    library.set_num_threads(count)
+                    _set(library, count)
+
+
+def _set(library: _Library, count: int) -> None:
+    """Set the number whichever thread asks.
+
+    threadpoolctl 3.8 lets only the thread that was first set the threads of an OpenBLAS, and
+    ignores others in silence; here any thread may be the first to enter or the last to leave.
+    """
+    release: Callable[..., None] = getattr(library, "clear_controlling_thread", _nothing)
+    release(force=True)
+    library.set_num_threads(count)
+    release(force=True)
+
+
+def _nothing(*, force: bool) -> None:
+    """Versions of threadpoolctl before 3.8 have nothing to release."""

@@ -16,7 +16,7 @@ from foldline.kernels.windows import (
     Window,
     aligned_size,
     for_lanes,
-    lanes_for,
+    lane_scratch,
     scratch_view,
     sliding_window,
 )
@@ -76,7 +76,7 @@ def conv_transpose_reference(
     window = _image_window(
         x.shape, w.shape, auto_pad, dilations, output_padding, output_shape, pads, strides
     )
-    inputs = x.reshape(x.shape[0], group, -1, *x.shape[2:])
+    inputs = x.reshape(x.shape[0], group, x.shape[1] // group, *x.shape[2:])
     weights = w.reshape(group, -1, *w.shape[1:])
     out = np.zeros((x.shape[0], group, w.shape[1], *window.spatial), x.dtype)
     for tap in window.taps():
@@ -84,7 +84,7 @@ def conv_transpose_reference(
         out[(slice(None), *seen)] += np.einsum(
             "ngc...,gcm->ngm...", inputs[(slice(None), *positions)], weights[(..., *tap)]
         )
-    out = out.reshape(x.shape[0], -1, *window.spatial)
+    out = out.reshape(x.shape[0], group * w.shape[1], *window.spatial)
     return out if b is None else out + b.reshape(-1, *(1,) * window.rank)
 
 
@@ -126,7 +126,7 @@ def conv_transpose(
         w: Array,
         b: Array | None = None,
         *,
-        scratch: Array | None = None,
+        scratch: Array,
         out: Array | None = None,
     ) -> Array:
         out = np.empty(shape, x.dtype) if out is None else out
@@ -135,7 +135,6 @@ def conv_transpose(
 
         def body(item: int, lane: int) -> None:
             n, g, start, stop = items[item]
-            assert scratch is not None
             size = ((stop - start) * taps, positions)
             columns = scratch_view(scratch, lane * lane_bytes, size, x.dtype)
             np.matmul(weights[g, :, start * taps : stop * taps].T, inputs[n, g], out=columns)
@@ -148,7 +147,7 @@ def conv_transpose(
         for_lanes(len(items), body)
         return out
 
-    return Step(run, lanes_for(len(items)) * lane_bytes)
+    return Step(run, lane_scratch(len(items), lane_bytes))
 
 
 def _image_window(

@@ -14,7 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from foldline.kernels.conv_depthwise import depthwise_step
+from foldline.kernels.conv_winograd import suits_winograd, winograd_step
 from foldline.kernels.matmul import TILE_WORK, matrix_product
+from foldline.kernels.parallel import parallel_for
 from foldline.kernels.precision import widening, widening_maker
 from foldline.kernels.registry import Array, Operand, Step, kernel, maker
 from foldline.kernels.windows import (
@@ -23,13 +25,13 @@ from foldline.kernels.windows import (
     aligned_size,
     even_spans,
     for_lanes,
-    lanes_for,
+    lane_scratch,
     row_major,
     scratch_view,
     sliding_window,
 )
 
-COLUMN_BYTES = 4 << 20
+COLUMN_BYTES = 2 << 20
 """Columns gathered at a time: they should still be in cache when they are multiplied."""
 GROUP_COLUMN_BYTES = 1 << 20
 """The same when each group has one input channel and is read once, so that copies dominate."""
@@ -81,14 +83,31 @@ def conv(
     strides: Sequence[int] | None = None,
     out: Array | None = None,
 ) -> Step:
-    """Conv 1/11/22 as matrix products; depthwise with stride 1 as sums of shifted rows."""
+    """Conv 1/11/22 as matrix products, if need be of transformed or gathered inputs."""
     window = _window(x.shape, w.shape, kernel_shape, strides, dilations, pads, auto_pad)
     case = _Case.of(x, w, group, window)
     if case.is_pointwise:
         return _pointwise_step(case)
+    if suits_winograd(case.channels, case.maps, group, window):
+        return _finite_or(winograd_step(x, w, window), _gathering_step(case))
     if case.group == case.channels == case.maps and window.rank > 1 and case.has_unit_strides:
         return depthwise_step(case.batch, case.channels, window, case.dtype)
     return _gathering_step(case)
+
+
+def _finite_or(fast: Step, safe: Step) -> Step:
+    """`fast`, or `safe` where an infinity, a NaN or an overflow reaches its result.
+
+    Winograd's transforms mix what a tile sees: one infinity would make NaN of its neighbours too.
+    """
+
+    def run(*inputs: Array | None, scratch: Array, out: Array | None = None) -> Array:
+        result = fast.run(*inputs, scratch=scratch, out=out)
+        if np.isfinite(result).all():
+            return result
+        return safe.run(*inputs, scratch=scratch, out=out)
+
+    return Step(run, max(fast.scratch_bytes, safe.scratch_bytes))
 
 
 def _window(
@@ -152,22 +171,26 @@ class _Case:
 
 def _pointwise_step(case: _Case) -> Step:
     """`out[n, g] = weights[g] @ x[n, g]` without any copy."""
-    pairs = [(n, g) for n in range(case.batch) for g in range(case.group)]
     by_group = (case.group, case.maps // case.group)
     multiply = matrix_product(by_group[1], case.depth, case.positions)
+    is_single = case.batch == case.group == 1
 
     def run(x: Array, w: Array, b: Array | None = None, *, out: Array | None = None) -> Array:
         out = np.empty(case.shape, case.dtype) if out is None else out
         inputs = x.reshape(case.batch, case.group, case.depth, case.positions)
         weights = w.reshape(*by_group, case.depth)
         results = out.reshape(case.batch, *by_group, case.positions)
-        if case.group == 1:
-            for n, g in pairs:
-                multiply(weights[g], inputs[n, g], results[n, g])
-        else:
-            np.matmul(weights, inputs, out=results)
-        if b is not None:
-            np.add(results, b.reshape(*by_group, 1), out=results)
+        bias = None if b is None else b.reshape(*by_group, 1)
+
+        def image(n: int) -> None:
+            if is_single:
+                multiply(weights[0], inputs[0, 0], results[0, 0])
+            else:
+                np.matmul(weights, inputs[n], out=results[n])
+            if bias is not None:
+                np.add(results[n], bias, out=results[n])
+
+        parallel_for(case.batch, image)
         return out
 
     return Step(run)
@@ -244,7 +267,7 @@ def _gathering_step(case: _Case) -> Step:
         for_lanes(len(pieces), body)
         return out
 
-    return Step(run, lanes_for(len(pieces)) * lane_bytes)
+    return Step(run, lane_scratch(len(pieces), lane_bytes))
 
 
 def _pieces(case: _Case) -> tuple[list[_Piece], int, int, tuple[int, ...]]:

@@ -19,7 +19,7 @@ from foldline.kernels.windows import (
     aligned_size,
     even_spans,
     for_lanes,
-    lanes_for,
+    lane_scratch,
     scratch_view,
 )
 
@@ -91,4 +91,4 @@ def depthwise_step(batch: int, channels: int, window: Window, dtype: np.dtype[np
         for_lanes(len(items), body)
         return out
 
-    return Step(run, lanes_for(len(items)) * lane_bytes)
+    return Step(run, lane_scratch(len(items), lane_bytes))

@@ -39,16 +39,16 @@ def deform_conv(
     batch, taps, positions = x.shape[0], math.prod(shape), math.prod(window.output)
     shifts = offset.reshape(batch, offset_group, taps, window.rank, positions)
     factors = None if mask is None else mask.reshape(batch, offset_group, taps, 1, positions)
-    planes = x.reshape(batch, offset_group, -1, math.prod(window.spatial))
+    planes = x.reshape(batch, offset_group, x.shape[1] // offset_group, math.prod(window.spatial))
     columns = np.empty((*planes.shape[:3], taps, positions), x.dtype)
     for index, tap in enumerate(window.taps()):
         places = _places(window, tap, x.dtype) + shifts[:, :, index]
         columns[:, :, :, index] = _read(planes, places, window.spatial)
         if factors is not None:
             columns[:, :, :, index] *= factors[:, :, index]
-    out = np.matmul(
-        w.reshape(group, w.shape[0] // group, -1), columns.reshape(batch, group, -1, positions)
-    )
+    depth = x.shape[1] // group * taps
+    weights = w.reshape(group, w.shape[0] // group, depth)
+    out = np.matmul(weights, columns.reshape(batch, group, depth, positions))
     if b is not None:
         out += b.reshape(group, -1, 1)
     return out.reshape(batch, w.shape[0], *window.output)
@@ -79,5 +79,7 @@ def _read(planes: Array, places: Array, spatial: tuple[int, ...]) -> Array:
             weight = weight * np.where(inside, part if step else 1 - part, 0)
             flat = flat * extent + np.where(inside, at, 0).astype(np.int64)
         values = np.take_along_axis(planes, flat[..., None, :], axis=-1)
-        total += np.where(weight[..., None, :] == 0, 0, values * weight[..., None, :])
+        weight = weight[..., None, :]
+        # An infinity that has no share must not make a NaN.
+        total += np.multiply(values, weight, out=np.zeros_like(values), where=weight != 0)
     return total

@@ -17,24 +17,29 @@ def dropout_6(
     consumed_inputs: tuple[int, ...] | None = None,
     is_test: int = 0,
     ratio: float = 0.5,
-) -> tuple[Array, Array]:
+    output_count: int = 2,
+) -> Array | tuple[Array, Array]:
     """Dropout 1/6: drops unless `is_test` is set; the mask has the type of the data."""
     if is_test:
-        return x, np.ones(x.shape, x.dtype)
+        return _kept(x, x.dtype, output_count)
     output, mask = _drop(x, ratio, None)
     return output, mask.astype(x.dtype)
 
 
 @kernel("Dropout", since=7, until=10, view=True)
-def dropout_7(x: Array, *, ratio: float = 0.5) -> tuple[Array, Array]:
+def dropout_7(
+    x: Array, *, ratio: float = 0.5, output_count: int = 2
+) -> Array | tuple[Array, Array]:
     """Dropout 7: the input, and a mask of ones of its type."""
-    return x, np.ones(x.shape, x.dtype)
+    return _kept(x, x.dtype, output_count)
 
 
 @kernel("Dropout", since=10, until=12, view=True)
-def dropout_10(x: Array, *, ratio: float = 0.5) -> tuple[Array, Array]:
+def dropout_10(
+    x: Array, *, ratio: float = 0.5, output_count: int = 2
+) -> Array | tuple[Array, Array]:
     """Dropout 10: the input, and a mask that is true."""
-    return x, np.ones(x.shape, np.bool_)
+    return _kept(x, np.dtype(np.bool_), output_count)
 
 
 @kernel("Dropout", since=12, view=True)
@@ -44,7 +49,8 @@ def dropout(
     training_mode: Array | None = None,
     *,
     seed: int | None = None,
-) -> tuple[Array, Array]:
+    output_count: int = 2,
+) -> Array | tuple[Array, Array]:
     """Dropout 12/13/22: drops in training mode only; one seed gives one mask.
 
     The mask is a draw per element in C order from `numpy.random.RandomState(seed)`, whose stream
@@ -52,8 +58,12 @@ def dropout(
     """
     share = 0.5 if ratio is None else float(ratio)
     if training_mode is None or not bool(training_mode) or share == 0:
-        return x, np.ones(x.shape, np.bool_)
+        return _kept(x, np.dtype(np.bool_), output_count)
     return _drop(x, share, seed)
+
+
+def _kept(x: Array, mask: np.dtype[Any], output_count: int) -> Array | tuple[Array, Array]:
+    return x if output_count == 1 else (x, np.ones(x.shape, mask))
 
 
 def _drop(x: Array, ratio: float, seed: Any) -> tuple[Array, Array]:

@@ -1,7 +1,7 @@
 """Layer, RMS, group, instance, mean-variance and Lp normalisation.
 
-The first four standardise the rows of a matrix; they differ in what a row is and in the scale and
-bias that follow. Statistics are taken in float32 at least, in float64 for float64.
+The first four bring the rows of a matrix to mean 0 and variance 1; they differ in what a row is
+and in the scale and bias that follow. Statistics are float32 at least, float64 for float64.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LONGEST_DOT = 4096
 """Up to this length the sum of a row is its product with ones, several times faster than a sum."""
 
 
-def standardise(rows: Array, epsilon: float, out: Array) -> tuple[Array, Array]:
+def centre_rows(rows: Array, epsilon: float, out: Array) -> tuple[Array, Array]:
     """Write `rows - mean` to `out`; return the mean of each row and `1 / sqrt(variance + eps)`.
 
     All float of one dtype; `out` may be `rows`. The variance is that of the population.
@@ -102,7 +102,7 @@ def layer_normalization(
         def tile(index: int) -> None:
             span = slice(*spans[index])
             part = result[span]
-            mean[span], inverse[span] = standardise(source[span], epsilon, part)
+            mean[span], inverse[span] = centre_rows(source[span], epsilon, part)
             np.multiply(part, inverse[span, None], out=part)
             np.multiply(part, _rows_of(factor, span), out=part)
             if shift is not None:
@@ -262,7 +262,7 @@ def _normalise_groups(
 
     def tile(index: int) -> None:
         span = slice(*spans[index])
-        _, inverse = standardise(source[span], epsilon, result[span])
+        _, inverse = centre_rows(source[span], epsilon, result[span])
         part = result[span].reshape(-1, per_group, size)
         np.multiply(part, (factors[span] * inverse[:, None])[..., None], out=part)
         np.add(part, shifts[span, :, None], out=part)
@@ -286,7 +286,9 @@ def lp_normalization(x: Array, *, axis: int = -1, p: int = 2, out: Array | None 
     """LpNormalization 1/22: X divided by its norm along `axis`; where the norm is 0, 0."""
     size = np.abs(x)
     norm = size.sum(axis=axis, keepdims=True) if p == 1 else _root_of_squares(x, axis)
-    return rounded(np.where(norm == 0, x.dtype.type(0), x / norm), x.dtype, out)
+    out = np.empty_like(x) if out is None else out
+    out.fill(0)
+    return np.divide(x, norm, out=out, where=norm != 0)
 
 
 def _root_of_squares(x: Array, axis: int) -> Array:

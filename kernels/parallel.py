@@ -8,9 +8,12 @@ the tiles; with one thread they run in order in the calling thread.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Generator
 from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from functools import partial
+
+import numpy as np
 
 _current = threading.local()
 _pools: dict[int, ThreadPoolExecutor] = {}
@@ -18,7 +21,7 @@ _pools_lock = threading.Lock()
 
 
 @contextmanager
-def use_threads(count: int) -> Iterator[None]:
+def use_threads(count: int) -> Generator[None]:
     """Let `parallel_for` calls made by this thread, inside the block, use `count` threads."""
     previous = getattr(_current, "count", 1)
     _current.count = count
@@ -56,5 +59,7 @@ def _every(body: Callable[[int], None], tiles: int, step: int, first: int) -> No
 def _pool(workers: int) -> Executor:
     with _pools_lock:
         if workers not in _pools:
-            _pools[workers] = ThreadPoolExecutor(workers, "foldline-tile")
+            # NumPy's error state is a context variable, which workers do not inherit.
+            quiet = partial(np.seterr, all="ignore")
+            _pools[workers] = ThreadPoolExecutor(workers, "foldline-tile", initializer=quiet)
         return _pools[workers]

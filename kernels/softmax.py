@@ -140,8 +140,9 @@ def _maxima(x: Array) -> Array:
     if inner > 1:
         return np.maximum.reduce(x, axis=1, keepdims=True)
     # argmax runs on vectors of the CPU also when rows are short; the maximum of rows does not.
-    places = np.arange(0, rows * length, length) + x.reshape(rows, length).argmax(axis=1)
-    return x.reshape(-1)[places].reshape(rows, 1, 1)
+    flat = x.reshape(-1)
+    starts = np.arange(len(x)) * length
+    return flat[starts + np.argmax(x.reshape(rows, length), axis=1)].reshape(rows, 1, 1)
 
 
 def _sums(x: Array) -> Array:

@@ -20,7 +20,7 @@ from foldline.kernels.windows import (
     aligned_size,
     even_spans,
     for_lanes,
-    lanes_for,
+    lane_scratch,
     row_major,
     scratch_view,
 )
@@ -72,11 +72,10 @@ def separable_step(
     byte_strides = tuple(stride * dtype.itemsize for stride in picked)
     out_shape = (*x.shape[:2], *window.output)
 
-    def run(x: Array, *, scratch: Array | None = None, out: Array | None = None) -> Array:
+    def run(x: Array, *, scratch: Array, out: Array | None = None) -> Array:
         out = np.empty(out_shape, dtype) if out is None else out
         if not out.size:
             return out
-        assert scratch is not None
         inputs = np.ascontiguousarray(x).reshape(planes, *window.spatial)
         results = out.reshape(planes, *window.output)
 
@@ -106,4 +105,4 @@ def separable_step(
         for_lanes(len(spans), body)
         return out
 
-    return Step(run, lanes_for(len(spans)) * 2 * half)
+    return Step(run, lane_scratch(len(spans), 2 * half))

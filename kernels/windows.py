@@ -143,20 +143,29 @@ class PaddedCopy:
     borders: tuple[Index, ...]
 
     @staticmethod
-    def of(spatial: Sequence[int], starts: Sequence[int], sizes: Sequence[int]) -> PaddedCopy:
-        """The box begins at `starts` (may be negative) in an array of extents `spatial`."""
+    def of(
+        spatial: Sequence[int],
+        starts: Sequence[int],
+        sizes: Sequence[int],
+        steps: Sequence[int] | None = None,
+    ) -> PaddedCopy:
+        """The box begins at `starts` (may be negative) in an array of extents `spatial`.
+
+        Of each axis every `steps`-th element is taken, by default every one.
+        """
         target: list[slice] = [slice(None)]
         source: list[slice] = [slice(None)]
         borders: list[Index] = []
-        for extent, start, size in zip(spatial, starts, sizes, strict=True):
-            low = min(max(0, -start), size)
-            high = max(low, min(size, extent - start))
+        steps = steps or (1,) * len(spatial)
+        for extent, start, size, step in zip(spatial, starts, sizes, steps, strict=True):
+            low = min(max(0, -(start // step)), size)
+            high = max(low, min(size, -((start - extent) // step)))
             if low:
                 borders.append((*target, slice(0, low)))
             if high < size:
                 borders.append((*target, slice(high, size)))
             target.append(slice(low, high))
-            source.append(slice(low + start, high + start))
+            source.append(slice(low * step + start, (high - 1) * step + start + 1, step))
         return PaddedCopy(tuple(target), tuple(source), tuple(borders))
 
     def __call__(self, source: Array, target: Array, outside: float = 0) -> None:
@@ -180,6 +189,11 @@ def for_lanes(items: int, body: Callable[[int, int], None]) -> None:
 def lanes_for(items: int) -> int:
     """How many lanes, and so how many pieces of scratch, `for_lanes` uses."""
     return max(1, min(items, LANES))
+
+
+def lane_scratch(items: int, lane_bytes: int) -> int:
+    """Scratch bytes for `for_lanes`; never zero, so that a kernel is always given some."""
+    return max(64, lanes_for(items) * lane_bytes)
 
 
 def even_spans(size: int, pieces: int) -> list[tuple[int, int]]:

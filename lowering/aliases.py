@@ -14,26 +14,29 @@ Roots: TypeAlias = dict[int, frozenset[int]]
 NO_ROOTS: frozenset[int] = frozenset()
 
 
-def may_alias(call: BoundCall, roots: Roots) -> frozenset[int]:
-    """The roots of a call's results that are not the results themselves."""
-    if call.bodies:
-        return NO_ROOTS.union(
-            *(roots.get(slot, NO_ROOTS) for slot in (*call.inputs, *call.captures))
-        )
-    if call.kernel.view and call.inputs:
-        return roots.get(call.inputs[0], NO_ROOTS)
-    return NO_ROOTS
-
-
 def alias_roots(routine: Routine) -> Roots:
     """The roots of every slot, whatever the shapes are."""
     inputs = range(routine.layout.inputs.start, routine.layout.inputs.stop)
     roots: Roots = {slot: frozenset((slot,)) for slot in inputs}
     for call in routine.calls:
-        shared = may_alias(call, roots)
-        for slot in call.results:
-            roots[slot] = shared if call.kernel.view else frozenset((slot,))
+        note_roots(call, roots)
     return roots
+
+
+def note_roots(call: BoundCall, roots: Roots) -> None:
+    """Note the roots of a call's results.
+
+    What a body returns may be anything it reads, also a constant of its own, or be fresh.
+    """
+    shared = NO_ROOTS
+    if call.bodies:
+        read = (*call.inputs, *call.captures)
+        shared = NO_ROOTS.union(*(roots.get(slot, NO_ROOTS) for slot in read))
+    elif call.kernel.view and call.inputs:
+        shared = roots.get(call.inputs[0], NO_ROOTS)
+    is_view_only = call.kernel.view and not call.bodies
+    for slot in call.results:
+        roots[slot] = shared if is_view_only else shared | {slot}
 
 
 def owners(routine: Routine) -> tuple[int | None, ...]:
@@ -43,12 +46,7 @@ def owners(routine: Routine) -> tuple[int | None, ...]:
     other output shares that.
     """
     roots = alias_roots(routine)
-    fresh = {
-        slot
-        for call in routine.calls
-        if not call.kernel.view and not call.bodies
-        for slot in call.results
-    }
+    fresh = {s for call in routine.calls if not call.kernel.view for s in call.results}
     held = [roots.get(slot, NO_ROOTS) for slot in routine.layout.outputs]
     return tuple(_owner(root_set, held, fresh) for root_set in held)
 

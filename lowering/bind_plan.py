@@ -59,7 +59,8 @@ def bind_block(
         layout,
         [bound[call] for call in calls if call.is_once],
         [bound[call] for call in calls if not call.is_once],
-        [None, *(op.value.array for op in constants)],
+        # Memory maps as plain arrays, so that what is computed from them is plain too.
+        [None, *(np.asarray(op.value.array) for op in constants)],
         [value_type(argument.type) for argument in block.args[:own]],
         [_better(*pair) for pair in zip(results, declared or results, strict=True)],
     )

@@ -21,7 +21,6 @@ from xdsl.dialects.builtin import (
     DictionaryAttr,
     IntegerAttr,
     ModuleOp,
-    NoneAttr,
     UnitAttr,
     i64,
 )
@@ -73,7 +72,7 @@ def emit_plan(
     scope = _Scope(dict(zip(source.args, block.args, strict=True)), _Target(block), {})
     emitter.emit(source, scope)
     emitter.finish(scope.target, ())
-    defaults = [emitter.defaults.get(argument, NoneAttr()) for argument in source.args]
+    defaults = [emitter.defaults.get(argument, UnitAttr()) for argument in source.args]
     return ProgramOp.create(
         properties={
             "interface": InterfaceAttr(interface(source)),

@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from foldline.kernels.registry import Array, aligned_bytes
+from foldline.kernels.registry import aligned_bytes
 from foldline.lowering.kernel_errors import KernelErrors
 from foldline.lowering.outputs import handed_out
 from foldline.lowering.specialise import Plan, PlannedCall
-from foldline.lowering.steps import BoundCall, Frame, Run, reader, results_of
+from foldline.lowering.steps import BoundCall, Frame, Run, reader
 from foldline.support.errors import FoldlineError
 
 MOST_IDLE = 8
@@ -106,24 +106,15 @@ def _allocating(planned: PlannedCall, run: Callable[..., Any]) -> Run:
     """Run, store the results, and see that they have the shapes the plan was made for."""
     call, shapes = planned.call, planned.shapes
     read = reader(call.inputs)
-    if len(shapes) == 1:
-        result, expected = call.results[0], shapes[0]
+    expected = tuple(zip(call.results, shapes, strict=True))
 
-        def one(frame: Frame) -> None:
-            made = run(*read(frame))
-            value: Array = results_of(made)[0]
-            if value.shape != expected:
-                raise PlanBroken
-            frame[result] = value
-
-        return one
-
-    def several(frame: Frame) -> None:
+    def run_and_check(frame: Frame) -> None:
         call.store(frame, run(*read(frame)))
-        if any(frame[slot].shape != s for slot, s in zip(call.results, shapes, strict=True)):
-            raise PlanBroken
+        for slot, shape in expected:
+            if frame[slot].shape != shape:
+                raise PlanBroken
 
-    return several
+    return run_and_check
 
 
 def _clear(frame: Frame, slots: Sequence[int]) -> None:

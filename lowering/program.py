@@ -149,11 +149,12 @@ class Program:
             frame = self._frame(inputs)
             facts = Facts(self._routine, frame)
             self._routine.run_observed(frame, facts.observe)
-            results = self._handed_out(frame, wanted)
-            state = Pool(specialise(self._routine, facts, frame, self._owners))
+            plan = specialise(self._routine, facts, frame, self._owners)
+            state = Pool(plan)
         finally:
             self._set(key, state)
-        return results
+        # By the plan's rule: what it knows it keeps, so the caller is given copies of that.
+        return handed_out(frame, plan.outputs, plan.owned, wanted)
 
     def _frame(self, inputs: Sequence[Any]) -> Frame:
         frame = self._routine.frame()

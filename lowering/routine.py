@@ -103,7 +103,7 @@ def execute(steps: Sequence[Step], calls: Sequence[BoundCall], frame: Frame) -> 
 class BoundBody:
     """A routine with what it takes from outside: what kernels call. Serves one run, one thread."""
 
-    __slots__ = ("_blank", "_captured", "_frame", "_routine", "parameters", "results")
+    __slots__ = ("_captured", "_frame", "_routine", "parameters", "results")
 
     def __init__(self, routine: Routine, captured: Sequence[Any]):
         self._routine = routine
@@ -120,11 +120,8 @@ class BoundBody:
             # Made at the first call, so that a branch not taken costs nothing.
             frame = self._frame = self._routine.frame()
             frame[layout.captures] = self._captured
-            self._blank: Frame = [None] * (layout.size - layout.inputs.start)
         if len(inputs) != len(self.parameters):
             raise ValueError(f"the body takes {len(self.parameters)} inputs, got {len(inputs)}")
         frame[layout.inputs] = inputs
         self._routine.run(frame)
-        results = tuple([frame[slot] for slot in layout.outputs])
-        frame[layout.inputs.start :] = self._blank
-        return results
+        return tuple([frame[slot] for slot in layout.outputs])

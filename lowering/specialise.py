@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from foldline.kernels.registry import Array, Operand
-from foldline.lowering.aliases import NO_ROOTS, Roots, may_alias
+from foldline.lowering.aliases import NO_ROOTS, Roots, note_roots
 from foldline.lowering.facts import Facts, Known, Shaped
 from foldline.lowering.plan_buffers import Buffer, place
 from foldline.lowering.routine import Routine
@@ -143,9 +143,7 @@ class _Planner:
                 self.fixed[slot] = fact.value if isinstance(fact, Known) else None
                 self._roots[slot] = NO_ROOTS
             return
-        shared = may_alias(call, self._roots)
-        for slot in call.results:
-            self._roots[slot] = shared if call.kernel.view else frozenset((slot,))
+        note_roots(call, self._roots)
         self.planned.append(self._planned(call, generic))
 
     def _planned(self, call: BoundCall, generic: Run) -> PlannedCall:

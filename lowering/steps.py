@@ -20,7 +20,9 @@ Step: TypeAlias = tuple[Run, tuple[int, ...]]
 """What computes, and the slots that die then."""
 
 VARIANTS = 32
-"""So many shapes a shape-generic step remembers a maker's answer for."""
+PACKED_VARIANTS = 4
+"""So many shapes a shape-generic step remembers a maker's answer for; fewer where constants come
+in, for such an answer may hold a packed copy of them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,13 +65,29 @@ class BoundCall:
         if self.bodies:
             return _with_bodies(self), self.frees
         if self.kernel.is_maker:
-            return _storing(_Making(self), self), self.frees
+            return _making(self), self.frees
         return _plain(self), self.frees
 
     def store(self, frame: Frame, value: Any) -> None:
         """Put a kernel's answer in the slots of the results."""
         for slot, result in zip(self.results, results_of(value), strict=False):
-            frame[slot] = result
+            frame[slot] = self.settled(result, frame)
+
+    def settled(self, value: Any, frame: Frame) -> Any:
+        """The value in C order, unless it is a view of the first input.
+
+        The layout of what a kernel reads decides the order of its sums. NumPy's results take the
+        layout of their inputs, those in an arena are in C order: unless all are, the bits would
+        hang on how a call runs.
+        """
+        if type(value) is not np.ndarray or value.flags.c_contiguous:
+            return cast(Any, value)
+        if self.kernel.view:
+            source = frame[self.inputs[0]]
+            # A fresh array never lies within the bounds of another one.
+            if not is_array(source) or np.may_share_memory(value, source):
+                return value
+        return np.ascontiguousarray(value)
 
 
 def results_of(value: Any) -> tuple[Any, ...]:
@@ -91,33 +109,27 @@ def reader(slots: Sequence[int]) -> Callable[[Frame], Sequence[Any]]:
 
 def _plain(call: BoundCall) -> Run:
     """Most calls have one or two inputs and one result: these read and write slots directly."""
-    function = call.function
+    function, store = call.function, call.store
     if len(call.results) == 1 and len(call.inputs) in (1, 2):
         first, last, result = call.inputs[0], call.inputs[-1], call.results[0]
 
         def one(frame: Frame) -> None:
             value = function(frame[first])
-            frame[result] = value[0] if type(value) is tuple else value
+            if type(value) is np.ndarray and value.flags.c_contiguous:
+                frame[result] = value
+            else:
+                store(frame, value)
 
         def two(frame: Frame) -> None:
             value = function(frame[first], frame[last])
-            frame[result] = value[0] if type(value) is tuple else value
+            if type(value) is np.ndarray and value.flags.c_contiguous:
+                frame[result] = value
+            else:
+                store(frame, value)
 
         return one if len(call.inputs) == 1 else two
     read = reader(call.inputs)
-    return _storing(lambda frame: function(*read(frame)), call)
-
-
-def _storing(compute: Callable[[Frame], Any], call: BoundCall) -> Run:
-    if len(call.results) == 1:
-        result = call.results[0]
-
-        def one(frame: Frame) -> None:
-            value = compute(frame)
-            frame[result] = value[0] if type(value) is tuple else value
-
-        return one
-    return lambda frame: call.store(frame, compute(frame))
+    return lambda frame: store(frame, function(*read(frame)))
 
 
 def _with_bodies(call: BoundCall) -> Run:
@@ -128,17 +140,23 @@ def _with_bodies(call: BoundCall) -> Run:
         captured = read_captures(frame)
         return function(*read(frame), **{name: bind(captured) for name, bind in bodies})
 
-    return _storing(compute, call)
+    return lambda frame: call.store(frame, compute(frame))
+
+
+def _making(call: BoundCall) -> Run:
+    compute = _Making(call)
+    return lambda frame: call.store(frame, compute(frame))
 
 
 class _Making:
     """Calls of a maker: what it made is kept by the shapes and dtypes of what varies."""
 
-    __slots__ = ("_call", "_made", "_read", "_read_varying")
+    __slots__ = ("_call", "_made", "_most", "_read", "_read_varying")
 
     def __init__(self, call: BoundCall):
         self._call = call
         self._made: dict[Any, Callable[..., Any]] = {}
+        self._most = PACKED_VARIANTS if any(call.constant_inputs) else VARIANTS
         self._read = reader(call.inputs)
         constant = zip(call.inputs, call.constant_inputs, strict=True)
         self._read_varying = reader([slot for slot, is_constant in constant if not is_constant])
@@ -148,7 +166,7 @@ class _Making:
         arrays = self._read(frame)
         run = self._made.get(key)
         if run is None:
-            if len(self._made) >= VARIANTS:
+            if len(self._made) >= self._most:
                 self._made.clear()
             run = self._made[key] = self._make(arrays)
         return run(*arrays)

@@ -28,11 +28,25 @@ class PassOptions(Protocol):
         ...
 
 
+class _Everything:
+    """Options of a pass that runs by itself: its own fields."""
+
+    def enabled(self, pass_name: str) -> bool:
+        return True
+
+    def __getitem__(self, key: str) -> Any:
+        raise KeyError(key)
+
+
+EVERYTHING: PassOptions = _Everything()
+
+
 @dataclass(eq=False)
 class PassContext:
     """The state of one compile."""
 
     module: ModuleOp
+    options: PassOptions = field(default_factory=lambda: EVERYTHING)
     remarks: Remarks = field(default_factory=Remarks)
     bounds: list[str] = field(default_factory=list[str])
     stage: str = ""

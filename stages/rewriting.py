@@ -16,8 +16,8 @@ from xdsl.traits import ConstantLike
 
 from foldline.dialects.onnx.attributes import Names, NamesAttr, TextsAttr
 from foldline.dialects.onnx.constant import ConstantOp, is_constant
-from foldline.dialects.onnx.op import NodeOp, node_name, result_names
-from foldline.dialects.onnx.structure import GraphOp, ReturnOp, interface
+from foldline.dialects.onnx.op import NodeOp, node_name, opset_versions, result_names
+from foldline.dialects.onnx.structure import GraphOp, InitializerOp, ReturnOp, interface
 from foldline.dialects.onnx.tensor import TensorAttr
 from foldline.dialects.onnx.types import tensor_type_of
 
@@ -135,21 +135,30 @@ class Rewriter:
         for result, array, name in zip(op.results, arrays, result_names(op), strict=True):
             if result.first_use is None:
                 continue
-            constant = ConstantOp.create(
-                result_types=[tensor_type_of(array)],
-                properties={"value": TensorAttr.of(array)},
-                attributes={
-                    "onnx.names": NamesAttr(Names(label, (name,))),
-                    "fold.from_folding": provenance,
-                },
-            )
+            constant = self.constant_before(op, array, Names(label, (name,)))
+            constant.attributes["fold.from_folding"] = provenance
             label = None
-            self.insert_before(constant, op)
             self.replace_uses(result, constant.results[0])
         self.erase(op)
         for source in sources:
             if is_constant(source) and source.results[0].first_use is None:
                 self.erase(source)
+
+    def constant_before(self, anchor: Operation, array: Array, names: Names) -> Operation:
+        """Insert a new constant.
+
+        It is a Constant node, but for graphs that do not import the operator set it belongs to.
+        """
+        block = anchor.parent
+        assert block is not None
+        is_node = "" in opset_versions(anchor)
+        constant = (ConstantOp if is_node else InitializerOp).create(
+            result_types=[tensor_type_of(array)],
+            properties={"value": TensorAttr.of(array)},
+            attributes={"onnx.names": NamesAttr(names)},
+        )
+        self.insert_before(constant, anchor if is_node else block.first_op or anchor)
+        return constant
 
     def _touch(self, op: Operation) -> None:
         op.attributes.pop("fold.known", None)

@@ -55,6 +55,8 @@ def _row(
 def _parameter(text: str, types: dict[str, tuple[str, ...]]) -> Parameter:
     name, _, variable = text.rstrip("?*").partition(":")
     allowed = frozenset(f"tensor({element})" for element in types.get(variable, (variable,)))
+    if variable not in types:
+        variable = f"tensor({variable})"
     return Parameter(name, allowed, variable, text[-1] == "?", text[-1] == "*", text[-1] != "*")
 
 

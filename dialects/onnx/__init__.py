@@ -17,8 +17,10 @@ from foldline.dialects.onnx import (
     reduction,
     resizing,
     shape,
+    signal,
     structure,
     tensor,
+    terse,
     text,
     types,
 )
@@ -36,6 +38,7 @@ OPERATORS: dict[tuple[str, str], type[OnnxOp]] = generate.complete(
         *reduction.OPERATORS,
         *resizing.OPERATORS,
         *shape.OPERATORS,
+        *signal.OPERATORS,
     )
 )
 """The class of each operator by domain and name."""
@@ -54,6 +57,7 @@ ONNX = Dialect(
         *OPERATORS.values(),
     ],
     [
+        terse.FloatBitsAttr,
         text.TextAttr,
         text.TextsAttr,
         text.ResidualAttr,

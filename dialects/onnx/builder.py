@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
+import numpy as np
 from xdsl.ir import Attribute, Operation, SSAValue
 
 from foldline.dialects.onnx.attributes import Names
@@ -45,7 +46,7 @@ from foldline.support.errors import RewriteError
 
 Ints: TypeAlias = "Sequence[int] | SSAValue"
 """A list of integers: constant, or computed by the model."""
-Scalar: TypeAlias = "int | float | Array | SSAValue"
+Scalar: TypeAlias = "int | float | np.generic | Array | SSAValue"
 Ops: TypeAlias = list[Operation]
 
 
@@ -77,15 +78,15 @@ class Builder:
         found = None if version is None else signature(domain, op_type, version)
         if found is None or found.is_deprecated:
             raise RewriteError(f"{op_type} is not in operator set {domain or 'ai.onnx'} {version}")
-        form = Form(found, operands)
+        form = Form(found, operands, self.opsets.get(""))
         for name, value in parameters.items():
             if value is not None:
                 form.give(name, value)
         return form.finish(operator, types, names)
 
     def constant(self, array: Array, names: Names | None = None) -> Ops:
-        """Constant."""
-        return [constant(TensorAttr.of(array), names)]
+        """Constant; below version 9 of floats only."""
+        return [constant(TensorAttr.of(array), self.opsets.get(""), names)]
 
     def identity(self, value: SSAValue, names: Names | None = None) -> Ops:
         """Identity."""

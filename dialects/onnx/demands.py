@@ -47,6 +47,7 @@ _KINDS: dict[type, str] = {
     TensorAttr: "TENSOR",
     SparseTensorAttr: "SPARSE_TENSOR",
 }
+_DENSE: type = DenseArrayBase
 _LISTS = ("TENSORS", "SPARSE_TENSORS", "TYPE_PROTOS")
 
 
@@ -185,10 +186,12 @@ def _nested(form: str, inner: Attribute) -> str | None:
 
 def _mark(value: Attribute) -> object:
     """What of an attribute matters here: its class, or the reference it is."""
-    kind: object = type(value)
-    if kind is DenseArrayBase:
-        return type(cast(Any, value).elt_type)
-    return cast(ReferenceAttr, value).data if kind is ReferenceAttr else kind
+    if isinstance(value, ReferenceAttr):
+        return value.data
+    if type(value) is _DENSE:
+        element: Attribute = cast(Any, value).elt_type
+        return type(element)
+    return type(value)
 
 
 def _arity(what: str, actual: int, least: int, most: int) -> Iterator[str]:

@@ -8,9 +8,7 @@ count. Types count, and constants are compared by their bytes.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from math import copysign
 
-from xdsl.dialects.builtin import FloatAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from foldline.dialects.onnx.op import describe
@@ -101,14 +99,6 @@ def _attributes(one: Mapping[str, Attribute], other: Mapping[str, Attribute]) ->
     if one.keys() != other.keys():
         return f"attributes {sorted(one)} against {sorted(other)}"
     for name, value in one.items():
-        if not _same(value, other[name]):
+        if value != other[name]:
             return f"{name} is {value} against {other[name]}"
     return None
-
-
-def _same(one: Attribute, other: Attribute) -> bool:
-    """Equality that tells -0.0 from 0.0."""
-    if isinstance(one, FloatAttr) and isinstance(other, FloatAttr):
-        a, b = one.value.data, other.value.data
-        return one == other and copysign(1.0, a) == copysign(1.0, b)
-    return one == other

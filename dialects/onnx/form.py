@@ -17,11 +17,11 @@ from foldline.dialects.onnx.attributes import Names, NamesAttr
 from foldline.dialects.onnx.constant import ConstantOp, constant_tensor
 from foldline.dialects.onnx.op import OnnxOp
 from foldline.dialects.onnx.plain import attribute_of
-from foldline.dialects.onnx.schema import Parameter, Signature
+from foldline.dialects.onnx.schema import Parameter, Signature, signature
 from foldline.dialects.onnx.structure import NoneOp
 from foldline.dialects.onnx.tensor import Array, TensorAttr
 from foldline.dialects.onnx.types import element_of, element_type
-from foldline.support.dtypes import BY_NAME, ElementType
+from foldline.support.dtypes import BY_NAME, BY_NUMPY, ElementType
 from foldline.support.errors import RewriteError
 
 Operator: TypeAlias = tuple[str, str]
@@ -50,8 +50,15 @@ NEUTRAL_EVERYWHERE: dict[str, Any] = {"noop_with_empty_axes": 0, "select_last_in
 _PREFERRED = ("tensor(int64)", "tensor(float)")
 
 
-def constant(tensor: TensorAttr, names: Names | None = None) -> ConstantOp:
-    """A Constant node around a tensor; it has one form in every version."""
+def constant(tensor: TensorAttr, version: int | None, names: Names | None = None) -> ConstantOp:
+    """A Constant node of operator set `version`.
+
+    Raises RewriteError for a type that Constant cannot hold there (integers, below version 9).
+    """
+    element = BY_NUMPY[tensor.array.dtype].name
+    found = None if version is None else signature("", "Constant", version)
+    if found is None or f"tensor({element})" not in found.outputs[0].types:
+        raise RewriteError(f"Constant of operator set {version} cannot hold {element}")
     return ConstantOp.create(
         result_types=[tensor.type],
         properties={"value": tensor},
@@ -69,8 +76,12 @@ class Form:
     Raises RewriteError where the version cannot say what it is given.
     """
 
-    def __init__(self, found: Signature, operands: Sequence[SSAValue | None]):
+    def __init__(
+        self, found: Signature, operands: Sequence[SSAValue | None], constants: int | None
+    ):
+        """`constants`: the operator set that new Constant nodes belong to."""
         self.signature = found
+        self.constant_version = constants
         self.operator = found.domain, found.op_type
         self.operands = list(operands)
         self.properties: dict[str, Attribute] = {}
@@ -78,6 +89,8 @@ class Form:
 
     def give(self, name: str, value: Any) -> None:
         """Put a parameter where the version has it."""
+        if _is_scalar(value):
+            value = np.asarray(value)
         spellings = (name, *SPELLINGS.get(self.operator, {}).get(name, ()))
         for spelling in spellings:
             schema = self.signature.attributes.get(spelling)
@@ -133,7 +146,7 @@ class Form:
 
     def _input(self, index: int, formal: Parameter, value: Any) -> None:
         if not isinstance(value, SSAValue):
-            made = constant(TensorAttr.of(self._array(formal, value)))
+            made = constant(TensorAttr.of(self._array(formal, value)), self.constant_version)
             self.constants.append(made)
             value = made.results[0]
         self.operands += [None] * (index + 1 - len(self.operands))
@@ -167,6 +180,10 @@ class Form:
         if neutral is None or isinstance(value, SSAValue):
             return False
         return bool(np.all(np.asarray(value) == neutral))
+
+
+def _is_scalar(value: object) -> bool:
+    return isinstance(value, np.generic)
 
 
 def _is_array(value: object) -> TypeGuard[Array]:

@@ -152,6 +152,14 @@ class NonMaxSuppressionOp(OnnxOp):
     traits = traits_def(Pure(), DataDependentShape())
 
 
+@onnx_op("StringNormalizer")
+class StringNormalizerOp(OnnxOp):
+    """Strings in one case, without stop words. ONNX `StringNormalizer` (10)."""
+
+    X = RequiredOperand(0)
+    traits = traits_def(Pure(), DataDependentShape())
+
+
 @onnx_op("StringSplit")
 class StringSplitOp(OnnxOp):
     """Split strings at a delimiter. ONNX `StringSplit` (20)."""
@@ -173,5 +181,6 @@ OPERATORS = (
     UniqueOp,
     CompressOp,
     NonMaxSuppressionOp,
+    StringNormalizerOp,
     StringSplitOp,
 )

@@ -7,6 +7,7 @@ from xdsl.traits import Pure
 
 from foldline.dialects.onnx.constant import constant_tensor
 from foldline.dialects.onnx.op import OnnxOp, Operand, RequiredOperand, onnx_op
+from foldline.dialects.onnx.traits import RandomInTraining
 
 
 @onnx_op("Conv")
@@ -167,7 +168,7 @@ class DropoutOp(OnnxOp):
     X = RequiredOperand(0)
     ratio = Operand(1)
     training_mode = Operand(2)
-    traits = traits_def(Pure())
+    traits = traits_def(Pure(), RandomInTraining())
 
     def may_train(self) -> bool:
         """Whether a run could drop elements: training mode is asked for, or not known."""

@@ -283,12 +283,14 @@ def node_name(op: Operation) -> str | None:
 
 
 def describe(op: Operation) -> str:
-    """`onnx.Conv (node 'conv_1')`, for messages."""
+    """`onnx.Conv (node 'conv_1')`, for messages; a custom node says its operator as well."""
+    op_type = op.properties.get("op_type")
+    what = f"{op.name} {op_type.data}" if isinstance(op_type, TextAttr) else op.name
     name = node_name(op)
     if name:
-        return f"{op.name} (node '{name}')"
+        return f"{what} (node '{name}')"
     outputs = [n for n in result_names(op) if n]
-    return f"{op.name} (output '{outputs[0]}')" if outputs else op.name
+    return f"{what} (output '{outputs[0]}')" if outputs else what
 
 
 def result_names(op: Operation) -> tuple[str, ...]:

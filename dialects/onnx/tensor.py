@@ -160,7 +160,7 @@ def _restored(stored: npt.NDArray[np.uint8]) -> Tensor:
     shape = tuple(int(d) for d in dims.split(",") if d)
     dtype = BY_NAME[name].numpy
     array = (
-        np.broadcast_to(from_data_bytes(data, dtype, (1,))[0], shape)
+        np.broadcast_to(from_data_bytes(data, dtype, ()), shape)
         if int(is_splat)
         else from_data_bytes(data, dtype, shape)
     )
@@ -257,7 +257,7 @@ def _from_words(
         if candidate in words:
             spelling = candidate
     if "splat" in words:
-        return Tensor(np.broadcast_to(from_data_bytes(data, dtype, (1,))[0], shape), spelling)
+        return Tensor(np.broadcast_to(from_data_bytes(data, dtype, ()), shape), spelling)
     return Tensor(from_data_bytes(data, dtype, shape), spelling)
 
 

@@ -2,7 +2,8 @@
 
 Checked: order and scope of values, interfaces against block arguments and results, bodies, arity,
 attributes and element types against the schemas, imports, calls, names. Not checked: shapes
-(inference does), and what xDSL guarantees by construction.
+(inference does that), and what xDSL's own `module.verify()` sees: that graphs, functions,
+initializers and returns have the properties they are declared with.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from xdsl.utils.exceptions import VerifyException
 from foldline.dialects.onnx.attributes import Interface, NamesAttr, OpsetsAttr
 from foldline.dialects.onnx.demands import ABSENT, Checker
 from foldline.dialects.onnx.op import NodeOp, OnnxOp, describe
-from foldline.dialects.onnx.schema import newest_versions
+from foldline.dialects.onnx.schema import newest_versions, operators
 from foldline.dialects.onnx.structure import (
     CallOp,
     CustomOp,
@@ -214,9 +214,7 @@ class ScopeWalk:
             case CallOp():
                 self._call(op, where)
             case CustomOp():
-                if op.domain not in self.opsets.versions:
-                    what = f"operator set '{op.domain or 'ai.onnx'}' is not imported"
-                    self.faults.add(where, f"{op.op_type}: {what}", op)
+                self._custom(op, where)
             case NoneOp():
                 if self.checker.spelled(op.value.type) != ABSENT:
                     self.faults.add(where, f"has type {op.value.type}", op)
@@ -249,6 +247,14 @@ class ScopeWalk:
         for name in (*op.given.data, *(op.region_names() if op.regions else ())):
             if name not in declared:
                 self.faults.add(where, f"'{symbol}' has no attribute '{name}'", op)
+
+    def _custom(self, op: CustomOp, where: str) -> None:
+        domain, version = op.domain or "ai.onnx", self.opsets.versions.get(op.domain)
+        if version is None:
+            self.faults.add(where, f"operator set '{domain}' is not imported", op)
+        elif (op.domain, op.op_type) in operators():
+            what = f"is not in version {version} of operator set '{domain}'"
+            self.faults.add(where, what, op)
 
     def _foreign(self, op: Operation, where: str) -> None:
         try:

@@ -65,7 +65,7 @@ class ProgramOp(TerseOp):
     name = "plan.program"
     interface = prop_def(InterfaceAttr)
     defaults = prop_def(ArrayAttr)
-    """For each input: the tensor it has when the caller gives none, or `#builtin.none`."""
+    """For each input: the tensor it has when the caller gives none, or `unit`."""
     arena_bytes = opt_prop_def(IntegerAttr)
     """Size of the arena, in a plan for given input shapes."""
     body = region_def("single_block")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from foldline.support.remarks import Remarks
+from foldline.support.remarks import Remark
 
 NO_PASSES = "(no passes)"
 """Stands in the table for a stage that ran no pass."""
@@ -42,7 +42,7 @@ class Report:
     """What a compile did."""
 
     rows: list[PassRow] = field(default_factory=list[PassRow])
-    remarks: Remarks = field(default_factory=Remarks)
+    remarks: list[Remark] = field(default_factory=list[Remark])
     engines: list[EngineRow] = field(default_factory=list[EngineRow])
     bounds: list[str] = field(default_factory=list[str])
     """Limits that were reached: the optimisation is correct but may be incomplete."""

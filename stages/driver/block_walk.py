@@ -80,11 +80,11 @@ class BlockWalk:
                 return False
         start = self._progress.get(op, 0)
         for index, operand in enumerate(op.operands[start:], start):
-            if self._is_awaited(operand.owner):
+            if self.is_awaited(operand.owner):
                 self._progress[op] = index
                 return False
         self._progress.pop(op, None)
-        return not op.regions or not any(map(self._is_awaited, self._captured(op)))
+        return not op.regions or not any(map(self.is_awaited, self._captured(op)))
 
     def offer(self, nodes: Iterable[NodeOp]) -> None:
         """Queue those nodes that were not seen and are ready now."""
@@ -155,7 +155,8 @@ class BlockWalk:
                     found[here] = None
         return list(found)
 
-    def _is_awaited(self, producer: Operation | Block) -> bool:
+    def is_awaited(self, producer: Operation | Block) -> bool:
+        """Whether a producer is a node of the block that was not seen, or is suspended."""
         return (
             producer.parent is self.block
             and isinstance(producer, NodeOp)

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
 from time import perf_counter
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -25,7 +25,7 @@ from foldline.support.errors import KernelFailed
 from foldline.support.report import EngineRow
 
 Array = npt.NDArray[Any]
-Results = tuple[Array | None, ...]
+Results = tuple[object, ...]
 
 GROUP = "foldline.folding_engines"
 DATA_ERRORS = (ValueError, IndexError, ArithmeticError)
@@ -45,7 +45,7 @@ class FoldingEngine(Protocol):
     name: str
 
     def fold(self, op: NodeOp, inputs: Sequence[Array | None]) -> Results | Declined:
-        """The results in order, None for those it leaves out; or why it cannot.
+        """The results in order, arrays where they are tensors; or why it cannot.
 
         Raises KernelFailed when it should have been able to.
         """
@@ -71,6 +71,8 @@ class HostEngine:
             results = _run(entry, op, inputs if elements is None else elements)
         except IndexError as error:
             return Declined(f"it fails when run: {error}")
+        except ImportError as error:
+            return Declined(str(error))
         except FloatingPointError:
             return Declined("it divides an integer by zero, which fails when run")
         return results if elements is None else fill(op, results)
@@ -86,7 +88,7 @@ def _run(entry: Kernel, op: OnnxOp, inputs: Sequence[Array | None]) -> Results:
     divide = "raise" if _only_integers(op, inputs) else "ignore"
     with np.errstate(all="ignore"), np.errstate(divide=divide):
         result = compute(entry, inputs, **keywords)
-    return result if isinstance(result, tuple) else (result,)
+    return cast(Results, result) if isinstance(result, tuple) else (result,)
 
 
 def _dtype(attribute: Any) -> np.dtype[Any] | None:

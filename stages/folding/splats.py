@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -19,6 +19,11 @@ Array = npt.NDArray[Any]
 
 MAX_BYTES = 1 << 62
 """NumPy has no array, not even a view, whose size in bytes does not fit 63 bits."""
+
+
+def is_array(result: object) -> TypeGuard[Array]:
+    """Whether a result of a kernel is a tensor, not a sequence or an absent optional."""
+    return isinstance(result, np.ndarray)
 
 
 def is_splat(array: Array) -> bool:
@@ -52,11 +57,11 @@ def splat_elements(op: NodeOp, inputs: Sequence[Array | None]) -> list[Array | N
     return [None if x is None else np.asarray(x[(0,) * x.ndim], x.dtype) for x in inputs]
 
 
-def fill(op: OnnxOp, results: Sequence[Array | None]) -> tuple[Array | None, ...]:
+def fill(op: OnnxOp, results: Sequence[object]) -> tuple[object, ...]:
     """Single elements seen under the shapes of the results of `op`."""
     shapes = [static_shape(result.type) for result in op.results]
     return tuple(
-        x if x is None or shape is None else splat(x.reshape(()), shape, x.dtype)
+        splat(x.reshape(()), shape, x.dtype) if is_array(x) and shape is not None else x
         for x, shape in zip(results, shapes, strict=False)
     )
 

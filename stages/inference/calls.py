@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Protocol
 
 from xdsl.dialects.builtin import ModuleOp, SymbolRefAttr
-from xdsl.ir import Attribute, Block, Operation
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from foldline.dialects.onnx.attributes import ReferenceAttr
 from foldline.dialects.onnx.structure import CallOp, FunctionOp, functions, terminator
@@ -63,7 +63,7 @@ class Calls:
         key = (function, len(types), *map(id, kept))
         known = self._results.get(key)
         if known is None:
-            values = dict(zip(block.args, types, strict=False))
+            values: dict[SSAValue, Attribute] = dict(zip(block.args, types, strict=False))
             fixed = zip(block.args, constants, strict=False)
             scope = CallScope(values, {a: c for a, c in fixed if c is not None}, given)
             self._inference_of(scope, lambda _, why: on_ill_typed(op, why)).block(block)

@@ -15,6 +15,7 @@ from foldline.dialects.onnx.constant import ConstantOp
 from foldline.dialects.onnx.control import IfOp, LoopOp, ScanOp, SequenceMapOp
 from foldline.dialects.onnx.op import NodeOp, OnnxOp
 from foldline.dialects.onnx.structure import CallOp, terminator
+from foldline.dialects.onnx.tensor import TensorAttr
 from foldline.dialects.onnx.types import UNKNOWN, AbsentType
 from foldline.stages.inference import control_flow
 from foldline.stages.inference.calls import Calls
@@ -95,7 +96,7 @@ class Inference:
                 return (UNKNOWN,) * len(op.results)
 
     def _from_library(
-        self, op: OnnxOp, types: Sequence[Attribute], constants: Sequence[object]
+        self, op: OnnxOp, types: Sequence[Attribute], constants: Sequence[TensorAttr | None]
     ) -> Sequence[Attribute]:
         try:
             return self.library.infer(op, types, constants, self.scope.properties(op))

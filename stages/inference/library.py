@@ -28,7 +28,7 @@ from foldline.dialects.onnx.types import (
     element_type,
     tensor_type,
 )
-from foldline.stages.inference.own_rules import own_types
+from foldline.stages.inference.own_rules import MISSED_DEFAULTS, own_types
 from foldline.support.dtypes import BY_NAME
 
 MAX_ELEMENTS = 256
@@ -90,20 +90,22 @@ class LibraryInference:
         inputs = [f"i{n}" * (not isinstance(t, AbsentType)) for n, t in enumerate(types)]
         outputs = [f"o{n}" * (not isinstance(r.type, AbsentType)) for n, r in enumerate(op.results)]
         found: dict[str, TypeProto] = {}
-        if not any(isinstance(value, ReferenceAttr) for value in properties.values()):
+        refers = any(isinstance(value, ReferenceAttr) for value in properties.values())
+        if not refers and defs.has(op.op_type, signature.since, op.domain):
             given = {name: _message(t) for name, t in zip(inputs, types, strict=True) if name}
             data = {
                 name: tensor_proto(constant.data)
                 for name, constant, value in zip(inputs, constants, values, strict=True)
                 if constant is not None and value is not None
             }
-            node = to_node_proto(op.create(properties=dict(properties)), inputs, outputs)
+            explicit = {**MISSED_DEFAULTS.get(type(op), {}), **properties}
+            node = to_node_proto(op.create(properties=explicit), inputs, outputs)
             try:
                 found = _call(signature, node, given, data, versions)
             except (shape_inference.InferenceError, RuntimeError) as error:
                 if not any(isinstance(t, UnknownType) for t in types):
                     raise IllTyped(str(error)) from error
-        own = own_types(op, types)
+        own = own_types(op, types, constants)
         return tuple(
             _result_type(found.get(name), own, signature, index, types)
             for index, name in enumerate(outputs)

@@ -1,30 +1,91 @@
-"""Types of operators for which the onnx library has no inference."""
+"""Types of operators that the onnx library does not infer, or infers wrongly."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import math
+from collections.abc import Callable, Mapping, Sequence
+from typing import cast
 
-from xdsl.dialects.builtin import f32
+import numpy as np
+from xdsl.dialects.builtin import IntegerAttr, f32, i64
 from xdsl.ir import Attribute
 
-from foldline.dialects.onnx import OPERATORS
+from foldline.dialects import OPERATORS
 from foldline.dialects.onnx.op import OnnxOp
+from foldline.dialects.onnx.tensor import Array, TensorAttr
 from foldline.dialects.onnx.types import UNKNOWN, dims_of, element_type, tensor_type
+from foldline.support.dtypes import BY_CODE
 
-_FIRST_INPUT: dict[type[OnnxOp], Attribute | None] = {
-    OPERATORS["", "GroupNormalization"]: None,
-    OPERATORS["", "MeanVarianceNormalization"]: None,
-    OPERATORS["ai.onnx.ml", "Imputer"]: None,
-    OPERATORS["ai.onnx.ml", "Normalizer"]: f32,
-    OPERATORS["ai.onnx.ml", "Scaler"]: f32,
+Types = tuple[Attribute, ...]
+Constants = Sequence[TensorAttr | None]
+Rule = Callable[[OnnxOp, Sequence[Attribute], Constants], Types | None]
+
+MISSED_DEFAULTS: Mapping[type[OnnxOp], Mapping[str, Attribute]] = {
+    # The library takes an absent `onesided` for 0, the schema says 1.
+    OPERATORS["", "STFT"]: {"onesided": IntegerAttr(1, i64)},
 }
-"""Operators whose one result has the shape of the first input, and their element type: None for
-that of the input."""
+"""Defaults of attributes that the library's inference gets wrong: it is given them in writing."""
 
 
-def own_types(op: OnnxOp, types: Sequence[Attribute]) -> tuple[Attribute, ...] | None:
-    """The result types by a rule of ours, or None where there is none."""
-    if type(op) not in _FIRST_INPUT or not types:
+def own_types(op: OnnxOp, types: Sequence[Attribute], constants: Constants) -> Types | None:
+    """The result types by a rule of ours; None where there is none, or it does not know."""
+    rule = _RULES.get(type(op))
+    return None if rule is None or not types else rule(op, types, constants)
+
+
+def _like_first(element: Attribute | None = None) -> Rule:
+    """One result of the shape of the first input, and of its element type or another."""
+
+    def rule(op: OnnxOp, types: Sequence[Attribute], constants: Constants) -> Types | None:
+        own = element or element_type(types[0])
+        return (UNKNOWN,) if own is None else (tensor_type(own, dims_of(types[0])),)
+
+    return rule
+
+
+def _range(op: OnnxOp, types: Sequence[Attribute], constants: Constants) -> Types | None:
+    """Range: as many elements as the kernel makes, which computes half types in a wider one."""
+    element = element_type(types[0])
+    bounds = [constant.array for constant in constants if constant is not None]
+    if element is None or len(bounds) != 3 or not bounds[2].any():
         return None
-    element = _FIRST_INPUT[type(op)] or element_type(types[0])
-    return (UNKNOWN,) if element is None else (tensor_type(element, dims_of(types[0])),)
+    start, limit, delta = (_widened(op, bound) for bound in bounds)
+    if start.dtype.kind in "iu":
+        count = -((start.item() - limit.item()) // delta.item())
+    else:
+        steps = (limit - start).item() / delta.item()
+        if not math.isfinite(steps):
+            return None
+        count = math.ceil(steps)
+    return (tensor_type(element, (max(count, 0),)),)
+
+
+def _widened(op: OnnxOp, array: Array) -> Array:
+    if array.dtype.kind in "iu" or array.dtype.itemsize >= np.dtype(np.float32).itemsize:
+        return array
+    return array.astype(BY_CODE[op.int_of("stash_type") or 1].numpy)
+
+
+def _max_unpool(op: OnnxOp, types: Sequence[Attribute], constants: Constants) -> Types | None:
+    """MaxUnpool: the shape that its third input asks for."""
+    element = element_type(types[0])
+    if element is None or len(constants) < 3 or constants[2] is None:
+        return None
+    shape = cast("list[int]", constants[2].array.reshape(-1).tolist())
+    return (tensor_type(element, tuple(shape)),)
+
+
+_RULES: Mapping[type[OnnxOp], Rule] = {
+    OPERATORS["", "GroupNormalization"]: _like_first(),
+    OPERATORS["", "MaxUnpool"]: _max_unpool,
+    OPERATORS["", "MeanVarianceNormalization"]: _like_first(),
+    OPERATORS["", "Range"]: _range,
+    OPERATORS["ai.onnx.ml", "Imputer"]: _like_first(),
+    OPERATORS["ai.onnx.ml", "Normalizer"]: _like_first(f32),
+    OPERATORS["ai.onnx.ml", "Scaler"]: _like_first(f32),
+    OPERATORS["com.microsoft", "FastGelu"]: _like_first(),
+    OPERATORS["com.microsoft", "Gelu"]: _like_first(),
+    OPERATORS["com.microsoft", "QLinearLeakyRelu"]: _like_first(),
+    OPERATORS["com.microsoft", "QLinearSigmoid"]: _like_first(),
+    OPERATORS["com.microsoft", "QuickGelu"]: _like_first(),
+}

@@ -109,8 +109,8 @@ def test_dtypes(dtype):
 
 
 def test_halves_are_rounded_once():
-    x = np.full((1, 4096, 1, 1), 1, np.float16)
-    result = compute(FAST, (x, x, np.float16([-4095])))
+    x = np.full((1, 4097, 1, 1), 1, np.float16)
+    result = compute(FAST, (x, x, np.float16([-4096])))
     assert result.dtype == np.float16
     assert result.item() == 1
 
@@ -141,3 +141,18 @@ def test_misfits_are_named():
         compute(FAST, (x, w))
     with pytest.raises(ValueError, match=r"kernel_shape=\(2, 2\)"):
         compute(FAST, (x, w), kernel_shape=(2, 2))
+
+
+@pytest.mark.parametrize("value", [np.inf, -np.inf, np.nan, 3e38])
+def test_one_value_beyond_numbers_stays_where_it_is_seen(value):
+    """Winograd's tiles would spread it; 3e38 overflows in their sums, not in the direct ones."""
+    x = normal(1, 128, 20, 20, dtype=np.float32)
+    x[0, 5, 9, 9] = value
+    w = normal(128, 128, 3, 3, dtype=np.float32, seed=1) * np.float32(1e-3)
+    with np.errstate(all="ignore"):
+        fast, plain = (compute(entry, (x, w), pads=(1, 1, 1, 1)) for entry in (FAST, PLAIN))
+    np.testing.assert_array_equal(np.isfinite(fast), np.isfinite(plain))
+    np.testing.assert_array_equal(np.isnan(fast), np.isnan(plain))
+    seen = np.zeros((20, 20), bool)
+    seen[8:11, 8:11] = True
+    assert np.isfinite(fast[0, :, ~seen]).all()

@@ -49,3 +49,8 @@ def test_dtypes(dtype):
     result = deform_conv(x, w, np.zeros((1, 8, 2, 2), dtype))
     assert result.dtype == dtype
     assert (result == 4).all()
+
+
+def test_zero_batch():
+    x, w = np.empty((0, 2, 3, 3)), np.ones((5, 2, 2, 2))
+    assert deform_conv(x, w, np.empty((0, 8, 2, 2))).shape == (0, 5, 2, 2)

@@ -15,6 +15,7 @@ import foldline.kernels.conv
 import foldline.kernels.deform_conv
 import foldline.kernels.global_pooling
 import foldline.kernels.linear_algebra
+import foldline.kernels.local_response
 import foldline.kernels.matmul
 import foldline.kernels.normalisation
 import foldline.kernels.pooling

@@ -10,6 +10,7 @@ from foldline.kernels.windows import (
     aligned_size,
     even_spans,
     for_lanes,
+    lane_scratch,
     lanes_for,
     row_major,
     sliding_window,
@@ -92,6 +93,7 @@ def test_items_of_a_lane_do_not_overlap(threads):
         for_lanes(0, body)
     assert sorted(done) == list(range(11))
     assert (lanes_for(0), lanes_for(2), lanes_for(99)) == (1, 2, LANES)
+    assert (lane_scratch(2, 100), lane_scratch(0, 0)) == (200, 64)
 
 
 def test_layout():

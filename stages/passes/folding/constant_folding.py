@@ -18,14 +18,14 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 from xdsl.dialects.builtin import StringAttr
-from xdsl.ir import Attribute
+from xdsl.ir import Attribute, Operation
 
 from foldline.dialects.onnx.attributes import ReferenceAttr, TextAttr
 from foldline.dialects.onnx.constant import ConstantOp, constant_tensor
 from foldline.dialects.onnx.nn import DropoutOp
 from foldline.dialects.onnx.op import NodeOp, OnnxOp, describe, opset_versions
 from foldline.dialects.onnx.schema import signature
-from foldline.dialects.onnx.structure import CallOp, GraphOp
+from foldline.dialects.onnx.structure import CallOp, FunctionOp, GraphOp
 from foldline.dialects.onnx.tensor import TensorAttr
 from foldline.dialects.onnx.traits import DataDependentShape, NonDeterministic
 from foldline.dialects.onnx.types import (
@@ -39,7 +39,7 @@ from foldline.stages.context import PassContext, PassOptions
 from foldline.stages.driver.visitor import NodeVisitor
 from foldline.stages.folding.engine import DATA_ERRORS, Declined
 from foldline.stages.folding.skip import SkipPatterns
-from foldline.stages.folding.splats import is_addressable, is_splat, is_splat_result
+from foldline.stages.folding.splats import is_addressable, is_array, is_splat, is_splat_result
 from foldline.stages.pass_base import NodePass
 from foldline.stages.rewriting import names_graph_output
 from foldline.support.dtypes import ElementType
@@ -119,7 +119,7 @@ class _Visitor(NodeVisitor):
             self.declined(op, outcome.reason)
             return
         arrays = [
-            _checked(op, index, outcome[index] if index < len(outcome) else None, inputs)
+            _checked(op, index, outcome[index] if index < len(outcome) else None)
             for index in range(len(op.results))
         ]
         used = [a for a, r in zip(arrays, op.results, strict=True) if r.first_use is not None]
@@ -190,11 +190,19 @@ def _constant_problem(op: NodeOp, row: ElementType) -> str | None:
     """
     version = opset_versions(op).get("")
     if version is None:
-        return "the default operator set, which has Constant, is not imported"
+        return None if _home(op) is not FunctionOp else "functions hold no initializers"
     found = signature("", "Constant", max(version, 9))
     if found is None or f"tensor({row.name})" not in found.outputs[0].types:
         return f"Constant of opset {version} cannot hold {row.name}"
     return None
+
+
+def _home(op: NodeOp) -> type[Operation] | None:
+    """What holds an operation in the end: the graph or a function."""
+    holder = op.parent_op()
+    while holder is not None and not isinstance(holder, GraphOp | FunctionOp):
+        holder = holder.parent_op()
+    return None if holder is None else type(holder)
 
 
 def _upper_bound(op: NodeOp, inputs: Sequence[Array | None]) -> int | None:
@@ -212,17 +220,20 @@ def _upper_bound(op: NodeOp, inputs: Sequence[Array | None]) -> int | None:
     return count
 
 
-def _checked(op: NodeOp, index: int, array: Array | None, inputs: Sequence[Array | None]) -> Array:
+def _checked(op: NodeOp, index: int, array: object) -> Array:
     """The result as it can be kept. Raises KernelFailed where it is not what inference says."""
     result = op.results[index]
-    if array is None or not isinstance(array, np.ndarray):
+    if not is_array(array):
         if result.first_use is None:
             return np.empty(0, np.float32)
         raise KernelFailed(f"folding {describe(op)} gave {array!r} for result {index}, no array")
     row, dims = _element(result.type), dims_of(result.type)
     fits = dims is None or (
         len(dims) == array.ndim
-        and all(not isinstance(d, int) or d < 0 or d == n for d, n in zip(dims, array.shape))
+        and all(
+            not isinstance(d, int) or d < 0 or d == n
+            for d, n in zip(dims, array.shape, strict=True)
+        )
     )
     if (row is not None and row.numpy != array.dtype) or not fits:
         raise KernelFailed(
@@ -233,10 +244,12 @@ def _checked(op: NodeOp, index: int, array: Array | None, inputs: Sequence[Array
 
 
 def _settled(array: Array) -> Array:
-    """The array in memory of its own, unless it is a splat: no view holds old weights alive."""
+    """The array in C order, and in memory of its own where a view would keep more alive."""
     if is_splat(array):
         return array
-    return array if array.flags.owndata and array.flags.c_contiguous else array.copy("C")
+    base = array.base
+    is_part = base is not None and not (is_array(base) and base.nbytes <= array.nbytes)
+    return array.copy("C") if is_part or not array.flags.c_contiguous else array
 
 
 def _element(attribute: Attribute) -> ElementType | None:

@@ -1,0 +1,89 @@
+"""Linear models: LinearClassifier 1 and LinearRegressor 1."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from foldline.kernels.ml_scores import (
+    ML,
+    class_labels,
+    feature_rows,
+    transformed,
+    two_labels,
+    two_scores,
+)
+from foldline.kernels.registry import Array, Operand, maker
+
+
+@maker("LinearClassifier", domain=ML, grade="reference")
+def linear_classifier(
+    x: Operand,
+    *,
+    classlabels_ints: Sequence[int] | None = None,
+    classlabels_strings: Sequence[str] | None = None,
+    coefficients: Sequence[float],
+    intercepts: Sequence[float] | None = None,
+    multi_class: int = 0,
+    post_transform: str = "NONE",
+) -> Callable[..., tuple[Array, Array]]:
+    """LinearClassifier 1: labels `(N)` and float32 scores `(N, E)` of rows of features.
+
+    The label is that of the greatest score before `post_transform`. With one row of coefficients
+    it is the second of two labels (or 1) if the score is positive, else the first (or 0).
+    `multi_class` has no effect.
+    """
+    labels = class_labels(classlabels_ints, classlabels_strings)
+    score = _linear(x, coefficients, intercepts)
+
+    def run(x: Array) -> tuple[Array, Array]:
+        scores = score(x)
+        if scores.shape[1] > 1:
+            chosen = labels[scores.argmax(axis=1)]
+            return chosen, transformed(scores, post_transform).astype(np.float32, copy=False)
+        chosen = two_labels(labels)[(scores[:, 0] > 0).astype(np.intp)]
+        if len(labels) == 2:
+            scores = two_scores(scores[:, 0], post_transform, mirrored=False)
+        else:
+            scores = transformed(scores, post_transform)
+        return chosen, scores.astype(np.float32, copy=False)
+
+    return run
+
+
+@maker("LinearRegressor", domain=ML, grade="reference")
+def linear_regressor(
+    x: Operand,
+    *,
+    coefficients: Sequence[float] | None = None,
+    intercepts: Sequence[float] | None = None,
+    post_transform: str = "NONE",
+    targets: int = 1,
+) -> Callable[..., Array]:
+    """LinearRegressor 1: float32 `(N, targets)`, the features times coefficients plus intercepts.
+
+    Raises ValueError when the coefficients are not `targets` rows of one for each feature.
+    """
+    score = _linear(x, coefficients or (), intercepts, targets)
+
+    def run(x: Array) -> Array:
+        return transformed(score(x), post_transform).astype(np.float32, copy=False)
+
+    return run
+
+
+def _linear(
+    x: Operand,
+    coefficients: Sequence[float],
+    intercepts: Sequence[float] | None,
+    targets: int | None = None,
+) -> Callable[[Array], Array]:
+    dtype = np.float64 if x.dtype == np.float64 else np.float32
+    features = x.shape[-1]
+    count = len(coefficients) // max(features, 1) if targets is None else targets
+    if len(coefficients) != count * features:
+        raise ValueError(f"{len(coefficients)} coefficients for {count} x {features} features")
+    weights = np.array(coefficients, dtype).reshape(count, features).T
+    bias = np.array(intercepts or (0.0,), dtype)
+    return lambda x: feature_rows(x) @ weights + bias

@@ -1,0 +1,169 @@
+import ml_dtypes
+import numpy as np
+import pytest
+
+import foldline.kernels.normalisation
+from foldline.kernels.normalisation import (
+    centre_rows,
+    group_normalization,
+    group_normalization_18,
+    instance_normalization,
+    lp_normalization,
+    mean_variance_normalization,
+)
+from foldline.kernels.parallel import use_threads
+from foldline.kernels.registry import compute, find_kernel
+
+FLOATS = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
+GRADES = ("fast", "reference")
+
+
+def normal(*shape, dtype=np.float64, seed=0):
+    return (np.random.default_rng(seed).standard_normal(shape) + 0.5).astype(dtype)
+
+
+def close(result, exact, dtype, steps=2):
+    assert result.dtype == dtype
+    eps = float(ml_dtypes.finfo(dtype).eps)
+    np.testing.assert_allclose(
+        result.astype(float), exact, rtol=steps * eps, atol=max(steps * eps, 1e-12)
+    )
+
+
+def standard(x, axes, epsilon):
+    mean = x.mean(axis=axes, keepdims=True)
+    variance = x.var(axis=axes, keepdims=True)
+    return (x - mean) / np.sqrt(variance + epsilon), mean, 1 / np.sqrt(variance + epsilon)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("axis", [0, 1, 2, -1])
+def test_layer_normalization(dtype, axis):
+    x = normal(3, 4, 5, dtype=dtype)
+    scale, bias = (normal(*x.shape[axis % 3 :], dtype=dtype, seed=i) for i in (1, 2))
+    wide = x.astype(float)
+    exact, mean, inverse = standard(wide, tuple(range(axis % 3, 3)), 1e-3)
+    for grade in GRADES:
+        entry = find_kernel("", "LayerNormalization", 17, (grade,))
+        extra = {"output_count": 3} if grade == "fast" else {}
+        results = compute(entry, (x, scale, bias), axis=axis, epsilon=1e-3, **extra)
+        steps = 4 if dtype in FLOATS[:2] else 16
+        close(results[0], exact * scale.astype(float) + bias.astype(float), dtype, steps)
+        for result, wanted in zip(results[1:], (mean, inverse), strict=True):
+            assert result.shape == wanted.shape
+            close(result, wanted, np.float32, 8)
+
+
+def test_layer_normalization_with_broadcast_scales():
+    x = normal(2, 3, 4)
+    exact, _, _ = standard(x, (1, 2), 1e-5)
+    for shape in ((4,), (1, 4), (3, 1), (2, 3, 4), (2, 1, 1), ()):
+        scale, bias = np.asarray(normal(*shape)), np.asarray(normal(*shape, seed=1))
+        for grade in GRADES:
+            entry = find_kernel("", "LayerNormalization", 17, (grade,))
+            result = compute(entry, (x, scale, bias), axis=1)
+            result = result[0] if isinstance(result, tuple) else result
+            close(result, exact * scale + bias, np.float64, 100)
+
+
+def test_stash_type_is_the_dtype_of_the_statistics():
+    x, scale = normal(2, 3, dtype=np.float32), np.ones(3, np.float32)
+    for grade in GRADES:
+        entry = find_kernel("", "LayerNormalization", 17, (grade,))
+        extra = {"output_count": 3} if grade == "fast" else {}
+        _, mean, inverse = compute(entry, (x, scale), stash_type=16, **extra)
+        assert mean.dtype == inverse.dtype == ml_dtypes.bfloat16
+
+
+def test_layer_normalization_in_place_and_tiled(monkeypatch):
+    monkeypatch.setattr(foldline.kernels.normalisation, "TILE_BYTES", 100)
+    x, scale = normal(9, 5), normal(5)
+    entry = find_kernel("", "LayerNormalization", 17)
+    assert entry.inplace == (0,)
+    wanted = compute(entry, (x, scale))
+    buffer = x.copy()
+    with use_threads(2):
+        assert compute(entry, (buffer, scale), out=buffer) is buffer
+    np.testing.assert_array_equal(buffer, wanted)
+    assert compute(entry, (x[:0], scale)).shape == (0, 5)
+
+
+def test_large_mean_does_not_swamp_the_variance():
+    x = np.float32([[10000, 10001, 10002, 10003]])
+    out = np.empty_like(x)
+    mean, inverse = centre_rows(x, 0.0, out)
+    assert mean.tolist() == [10001.5]
+    assert out.tolist() == [[-1.5, -0.5, 0.5, 1.5]]
+    np.testing.assert_allclose(inverse, [1.25**-0.5], rtol=1e-6)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("scale_dtype", FLOATS)
+@pytest.mark.parametrize("axis", [1, -1])
+def test_rms_normalization(dtype, scale_dtype, axis):
+    x = normal(3, 4, 5, dtype=dtype)
+    scale = normal(*x.shape[axis % 3 :], dtype=scale_dtype, seed=1)
+    wide = x.astype(float)
+    squares = (wide**2).mean(axis=tuple(range(axis % 3, 3)), keepdims=True)
+    exact = wide / np.sqrt(squares + 1e-5) * scale.astype(float)
+    for grade in GRADES:
+        entry = find_kernel("", "RMSNormalization", 23, (grade,))
+        result = compute(entry, (x, scale), axis=axis)
+        assert result.dtype == scale_dtype
+        eps = max(float(ml_dtypes.finfo(scale_dtype).eps), 1e-7 if dtype != np.float64 else 0)
+        np.testing.assert_allclose(result.astype(float), exact, rtol=4 * eps, atol=4 * eps)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("shape", [(2, 6, 3, 4), (2, 6), (2, 6, 5), (0, 6, 3)])
+@pytest.mark.parametrize("groups", [1, 2, 6])
+def test_group_normalization(dtype, shape, groups):
+    x = normal(*shape, dtype=dtype)
+    scale, bias = normal(6, dtype=dtype, seed=1), normal(6, dtype=dtype, seed=2)
+    rows = x.astype(float).reshape(shape[0], groups, 6 // groups, int(np.prod(shape[2:])))
+    exact = standard(rows, (2, 3), 1e-2)[0].reshape(shape)
+    along = (1, 6, *(1,) * (len(shape) - 2))
+    exact = exact * scale.astype(float).reshape(along) + bias.astype(float).reshape(along)
+    steps = 4 if dtype in FLOATS[:2] else 16
+    close(group_normalization(x, scale, bias, num_groups=groups, epsilon=1e-2), exact, dtype, steps)
+    if groups == 6:
+        close(instance_normalization(x, scale, bias, epsilon=1e-2), exact, dtype, steps)
+
+
+def test_scales_of_version_18_are_per_group():
+    x, scale, bias = normal(2, 6, 3), normal(3, seed=1), normal(3, seed=2)
+    old = group_normalization_18(x, scale, bias, num_groups=3)
+    new = group_normalization(x, scale.repeat(2), bias.repeat(2), num_groups=3)
+    np.testing.assert_array_equal(old, new)
+
+
+def test_normalisations_work_in_place():
+    x, scale, bias = normal(2, 6, 3), normal(6, seed=1), normal(6, seed=2)
+    for function, keywords in (
+        (group_normalization, {"num_groups": 2}),
+        (instance_normalization, {}),
+    ):
+        wanted = function(x, scale, bias, **keywords)
+        buffer = x.copy()
+        assert function(buffer, scale, bias, out=buffer, **keywords) is buffer
+        np.testing.assert_array_equal(buffer, wanted)
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_mean_variance(dtype):
+    x = normal(2, 3, 4, 5, dtype=dtype)
+    exact, _, inverse = standard(x.astype(float), (0, 2, 3), 0)
+    exact = exact / (1 + 1e-9 * inverse)
+    close(mean_variance_normalization(x), exact, dtype, 4 if dtype in FLOATS[:2] else 16)
+    constant = mean_variance_normalization(np.full((1, 1, 2, 2), 3, dtype))
+    assert (constant == 0).all()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_lp_normalization(dtype):
+    x = np.asarray([[3, -4], [0, 0]], dtype)
+    close(lp_normalization(x), [[0.6, -0.8], [0, 0]], dtype)
+    close(lp_normalization(x, p=1), [[3 / 7, -4 / 7], [0, 0]], dtype)
+    close(lp_normalization(x, axis=0, p=1), [[1, -1], [0, 0]], dtype)
+    big = np.full(4, 300, dtype)
+    close(lp_normalization(big), np.full(4, 0.5), dtype)  # squares overflow a float16

@@ -1,0 +1,394 @@
+"""constant-folding: what it computes, what it leaves alone and why."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import pytest
+from xdsl.dialects.builtin import ModuleOp, UnitAttr
+
+from foldline.dialects.onnx.attributes import MetadataAttr, TextAttr, TextsAttr
+from foldline.dialects.onnx.constant import ConstantOp
+from foldline.dialects.onnx.op import NodeOp, node_name, result_names
+from foldline.stages.context import PassContext
+from foldline.stages.driver.traversal import Traversal
+from foldline.stages.folding.engine import Declined, Engines, HostEngine
+from foldline.stages.passes.folding.constant_folding import ConstantFolding
+from foldline.stages.passes.shapes.infer_shapes import InferShapes
+from foldline.support.errors import KernelFailed
+from tests.stages.check import (
+    Array,
+    check_pass,
+    check_unchanged,
+    check_values,
+    constant,
+    from_onnx,
+    named,
+    nodes,
+    op_types,
+    parse,
+    splat,
+)
+
+FOLD = ConstantFolding()
+
+
+def inferred(text: str, **keywords: Any) -> ModuleOp:
+    module = from_onnx(text, **keywords)
+    InferShapes().run(PassContext(module))
+    return module
+
+
+def folded(text: str, options: ConstantFolding = FOLD, **keywords: Any) -> ModuleOp:
+    """Infer and fold in one traversal, as the stages do."""
+    module = from_onnx(text, **keywords)
+    context = PassContext(module)
+    Traversal(context, [InferShapes().visitor(context), options.visitor(context)]).run()
+    return module
+
+
+def only_constant(module: ModuleOp) -> Array:
+    (op,) = (op for op in module.walk() if isinstance(op, ConstantOp))
+    tensor = op.tensor()
+    assert tensor is not None
+    return tensor.array
+
+
+def test_a_node_on_constants_becomes_one() -> None:
+    before = parse(
+        f"""%a = {constant([1, 2])}
+        %b = {constant([10, 20])}
+        %s = onnx.Add(%a, %b) : tensor<2xi64>
+        %y = onnx.Add(%s, %x) : tensor<2xi64>
+        return(%y)""",
+        "%x: tensor<2xi64>",
+    )
+    after = parse(
+        f"""%s = {constant([11, 22])}
+        %y = onnx.Add(%s, %x) : tensor<2xi64>
+        return(%y)""",
+        "%x: tensor<2xi64>",
+    )
+    context = check_pass(FOLD, before, after)
+    assert [str(r) for r in context.remarks] == [
+        "constant-folding: applied onnx.Add: computed int64[2]"
+    ]
+
+
+def test_a_chain_folds_in_one_run_and_keeps_names_and_provenance() -> None:
+    module = folded("""g (float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}> {
+        [first] a = Neg(w) [second] b = Exp(a) y = Mul(b, x)
+    }""")
+    assert op_types(module) == ["Mul"]
+    kept = nodes(module)[0]
+    assert node_name(kept) == "second"
+    assert result_names(kept) == ("b",)
+    assert kept.attributes["fold.from_folding"] == TextsAttr(("second", "first"))
+    np.testing.assert_array_equal(only_constant(module), np.exp(np.float32([-1, -2, -3])))
+
+
+def test_an_input_with_another_reader_stays() -> None:
+    module = folded("""g (float[2] x) => (float[2] y, float[2] z) <float[2] w = {1, 2}> {
+        a = Neg(w) y = Mul(a, x) z = Add(w, x)
+    }""")
+    assert op_types(module) == ["Mul", "Add"]
+    initializers = [op for op in module.walk() if op.name == "onnx.initializer"]
+    assert [result_names(op) for op in initializers] == [("w",)]
+
+
+def test_each_used_output_gets_one_constant() -> None:
+    module = folded("""g (float[2] x) => (float[2] y, float[2] z)
+    <float[6] w = {1, 2, 3, 4, 5, 6}, int64[3] s = {2, 2, 2}> {
+        a, b, c = Split(w, s) y = Mul(a, x) u = Add(c, x) z = Add(c, u)
+    }""")
+    constants = [op for op in nodes(module) if isinstance(op, ConstantOp)]
+    assert [result_names(op)[0] for op in constants] == ["a", "c"]
+
+
+def test_a_node_with_another_input_is_none_of_its_business() -> None:
+    module = inferred("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }")
+    assert not len(check_unchanged(FOLD, module).remarks)
+
+
+def test_values_are_the_same_bits() -> None:
+    module = inferred("""g (float[4] x) => (float[4] y) <float[4] w = {1.5, -0.0, 3.25, 1e-40}> {
+        a = Neg(w) b = Mul(a, w) c = Sqrt(w) d = Div(c, b) e = Add(d, c) y = Max(e, x)
+    }""")
+    check_values(FOLD, module, {"x": np.float32([np.nan, np.inf, -np.inf, -0.0])})
+
+
+def test_absent_inputs_are_known() -> None:
+    module = folded("""g (float[3] x) => (float[3] y) <float[3] w = {-1, 2, 9}, float m = {3}> {
+        a = Clip(w, , m) y = Add(a, x)
+    }""")
+    np.testing.assert_array_equal(only_constant(module), np.float32([-1, 2, 3]))
+
+
+ROWS: Sequence[tuple[str, str]] = [
+    (
+        "g () => (float[2] y) { a = RandomNormal<shape = [2]>() y = Neg(a) }",
+        "it draws random numbers",
+    ),
+    (
+        """g () => (float[2] y) <float[2] w = {1, 2}, float r = {0.5}, bool t = {1}> {
+        a = Dropout(w, r, t) y = Neg(a) }""",
+        "training_mode is not known to be false",
+    ),
+    (
+        """g (float[2] x) => (float[2] y) <bool c = {1}> {
+        a = If(c) <then_branch = t () => (float[2] u) { u = Neg(x) },
+                   else_branch = e () => (float[2] v) { v = Abs(x) }>
+        y = Neg(a) }""",
+        "it has bodies",
+    ),
+    (
+        "g () => (float[2] y) <float[2] w = {1, 2}> { y = Neg(w) }",
+        "it names the output 'y' of the model and fold.graphOutputs is false",
+    ),
+    (
+        """g (float[256, 128] x) => (float[256, 128] y) <int64[2] s = {256, 128}, float w = {2}> {
+        a = Expand(w, s) y = Add(a, x) }""",
+        "its result of 131072 bytes is larger than its inputs of 20 bytes and than "
+        "fold.maxBytes = 65536",
+    ),
+    (
+        """g (int64[2] x) => (int64[2] y) <int64[2] w = {1, 2}, int64[2] z = {1, 0}> {
+        a = Div(w, z) y = Add(a, x) }""",
+        "it divides an integer by zero",
+    ),
+    (
+        """g (float x) => (float y) <float[2] w = {1, 2}, int64 i = {2}> {
+        a = Gather(w, i) y = Add(a, x) }""",
+        "it fails when run: index 2 is out of bounds",
+    ),
+    (
+        """g () => (float[2] y) <float[2] w = {1, 2}> {
+        s = SequenceConstruct(w, w) y = ConcatFromSequence<axis = 0>(s) }""",
+        "cannot be a constant",
+    ),
+    (
+        """g () => (float[2] y) <float[2] w = {1, 2}> { a = local.f(w) y = Neg(a) }
+        <opset_import: ["" : 21], domain: "local"> f (p) => (q) { q = Neg(p) }""",
+        "it calls a function",
+    ),
+]
+
+
+@pytest.mark.parametrize(("text", "reason"), ROWS, ids=[reason[:40] for _, reason in ROWS])
+def test_it_declines(text: str, reason: str) -> None:
+    check_unchanged(FOLD, inferred(text), reason)
+
+
+def test_custom_operators_stay() -> None:
+    module = parse(
+        f"""%a = {constant([1, 2])}
+        %b = onnx.custom(%a) {{domain = #onnx.text<"local">, op_type = #onnx.text<"Foo">,
+            given = {{}}}} : tensor<2xi64>
+        %y = onnx.Neg(%b) : tensor<2xi64>
+        return(%y)""",
+        "",
+    )
+    check_unchanged(FOLD, module, "local::Foo is a custom operator")
+
+
+def test_an_output_is_folded_when_asked_and_keeps_its_name() -> None:
+    text = "g () => (float[2] y) <float[2] w = {1, 2}> { y = Neg(w) }"
+    module = folded(text, ConstantFolding(graph_outputs=True))
+    assert op_types(module) == []
+    assert result_names(nodes(module)[0]) == ("y",)
+
+
+LARGE = """g (float[256, 128] x) => (float[256, 128] y)
+<int64[2] s = {256, 128}, float[1] w = {2}> { a = Expand(w, s) y = Add(a, x) }"""
+
+
+@pytest.mark.parametrize("limit", [None, 131072])
+def test_a_result_within_the_limit_folds(limit: int | None) -> None:
+    assert op_types(folded(LARGE, ConstantFolding(max_bytes=limit))) == ["Add"]
+
+
+def test_a_result_as_large_as_its_inputs_folds() -> None:
+    text = f"""%w = {constant(np.arange(30000).reshape(300, 100), np.float32)}
+    %t = onnx.Transpose(%w) : tensor<100x300xf32>
+    %y = onnx.Add(%t, %x) : tensor<100x300xf32>
+    return(%y)"""
+    module = parse(text, "%x: tensor<100x300xf32>")
+    FOLD.run(PassContext(module))
+    assert op_types(module) == ["Add"]
+    assert only_constant(module).flags.c_contiguous
+
+
+def test_splats_are_made_and_computed_on_for_nothing() -> None:
+    huge = (100_000, 100_000)
+    before = parse(
+        f"""%s = {constant(huge)}
+        %a = onnx.ConstantOfShape(%s) {{value = #onnx.tensor<"float", [1], "00000040">}}
+            : tensor<100000x100000xf32>
+        %b = onnx.Mul(%a, %a) : tensor<100000x100000xf32>
+        %h = onnx.Cast(%b) {{to = 10 : i64}} : tensor<100000x100000xf16>
+        %y = onnx.Add(%h, %x) : tensor<100000x100000xf16>
+        return(%y)""",
+        "%x: tensor<100000x100000xf16>",
+    )
+    after = parse(
+        f"""%h = {splat(4, huge, np.float16)}
+        %y = onnx.Add(%h, %x) : tensor<100000x100000xf16>
+        return(%y)""",
+        "%x: tensor<100000x100000xf16>",
+    )
+    check_pass(FOLD, before, after)
+
+
+def test_a_splat_larger_than_any_memory_is_left() -> None:
+    module = inferred("""g (float x) => (float[?, ?, ?] y) <int64[3] s =
+    {4611686018427387904, 2, 1}> { a = ConstantOfShape(s) y = Add(a, x) }""")
+    check_unchanged(FOLD, module, "is larger than any memory")
+
+
+def test_results_of_a_size_that_data_decides_are_bounded_by_the_inputs() -> None:
+    text = """g (int64 x) => (int64[1, ?] y) <float[4] w = {0, 5, 0, 7}> {
+        a = NonZero(w) y = Add(a, x)
+    }"""
+    np.testing.assert_array_equal(only_constant(folded(text)), [[1, 3]])
+    check_unchanged(ConstantFolding(max_bytes=16), inferred(text), "32 bytes")
+
+
+def test_a_result_of_unknown_size_is_left() -> None:
+    text = f"""%w = {constant([1.0, 2.0], np.float32)}
+    %a = onnx.Neg(%w) : tensor<*xf32>
+    %y = onnx.Add(%a, %x) : tensor<*xf32>
+    return(%y)"""
+    check_unchanged(FOLD, parse(text), "the size of its result of type tensor<*xf32> is not known")
+
+
+SKIPPED = """g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> {
+    [enc_neg_1] a = Neg(w) y = Add(a, x)
+}"""
+
+
+@pytest.mark.parametrize("pattern", ["enc_neg_1", "enc_*", "op:Neg", "op:N*", "value:a"])
+def test_the_user_skips_nodes(pattern: str) -> None:
+    check_unchanged(ConstantFolding(skip=(pattern,)), inferred(SKIPPED), f"has '{pattern}'")
+
+
+@pytest.mark.parametrize("pattern", ["neg_1", "enc", "op:Add", "value:enc_neg_1", "Neg"])
+def test_other_patterns_skip_nothing(pattern: str) -> None:
+    assert op_types(folded(SKIPPED, ConstantFolding(skip=(pattern,)))) == ["Add"]
+
+
+def test_marks_keep_a_node() -> None:
+    for key, mark, reason in (
+        ("fold.keep", UnitAttr(), "fold.keep is set"),
+        ("fold.no_need", TextAttr("quantised weight"), "a pass keeps it: quantised weight"),
+        ("onnx.metadata", MetadataAttr((("fold.skip", "1"),)), "metadata says fold.skip = 1"),
+    ):
+        module = inferred(SKIPPED)
+        named(module, "enc_neg_1").attributes[key] = mark
+        check_unchanged(FOLD, module, reason)
+
+
+def test_overridable_initializers_are_no_constants() -> None:
+    module = inferred("""g (float[2] w, float[2] x) => (float[2] y) <float[2] w = {1, 2}> {
+        a = Neg(w) y = Add(a, x)
+    }""")
+    check_unchanged(FOLD, module)
+    old = folded(
+        """g (float[2] w, float[2] x) => (float[2] y) <float[2] w = {1, 2}> {
+        a = Neg(w) y = Add(a, x) }""",
+        ir_version=3,
+        opset=9,
+    )
+    assert op_types(old) == ["Add"]
+
+
+def test_nodes_in_bodies_and_functions_fold() -> None:
+    module = folded("""g (bool c, float[2] x) => (float[2] y) <float[2] w = {1, 2}> {
+        y = If(c) <then_branch = t () => (float[2] u) { a = Neg(w) u = Add(a, x) },
+                   else_branch = e () => (float[2] v) { v = Abs(w) }>
+    }""")
+    inside = [op.name for op in module.walk() if isinstance(op, NodeOp)]
+    assert inside == ["onnx.If", "onnx.Constant", "onnx.Add", "onnx.Constant"]
+    module = folded("""g (float[2] x) => (float[2] y) { y = local.f(x) }
+    <opset_import: ["" : 21], domain: "local"> f (p) => (q) {
+        w = Constant<value = float[2] {1, 2}>() a = Neg(w) q = Add(a, p)
+    }""")
+    inside = [op.name for op in module.walk() if isinstance(op, NodeOp)]
+    assert inside == ["onnx.Constant", "onnx.Add", "onnx.call"]
+
+
+def test_what_fails_in_a_branch_may_never_run() -> None:
+    text = """g (bool c, float[2] x) => (float[?] y) <float[2] w = {1, 2}, int64[1] s = {3}> {
+        y = If(c) <then_branch = t () => (float[?] u) { u = Reshape(w, s) },
+                   else_branch = e () => (float[?] v) { v = Abs(x) }>
+    }"""
+    module = from_onnx(text)
+    context = PassContext(module)
+    Traversal(context, [InferShapes().visitor(context), FOLD.visitor(context)]).run()
+    assert any("fails if it runs" in remark.message for remark in context.remarks)
+    assert named_types(module).count("Reshape") == 1
+
+
+def named_types(module: ModuleOp) -> list[str]:
+    return [op.op_type for op in module.walk() if isinstance(op, NodeOp)]
+
+
+class Broken:
+    name = "broken"
+
+    def __init__(self, outcome: Any):
+        self.outcome = outcome
+
+    def fold(self, op: NodeOp, inputs: Sequence[Array | None]) -> Any:
+        if isinstance(self.outcome, Exception):
+            raise self.outcome
+        return self.outcome
+
+
+@pytest.mark.parametrize(
+    ("outcome", "message"),
+    [
+        (ValueError("no"), r"folding onnx.Neg \(node 'enc_neg_1'\) on \(float32\[2\]\) failed"),
+        ((np.float64([1, 2]),), r"gave float64\[2\] for result 0, inference says tensor<2xf32>"),
+        ((np.float32([1]),), r"gave float32\[1\] for result 0"),
+        ((), "gave None for result 0, no array"),
+        (([np.float32(1)],), "no array"),
+    ],
+)
+def test_a_failing_kernel_is_an_error(outcome: Any, message: str) -> None:
+    context = PassContext(inferred(SKIPPED))
+    context.engines = Engines([Broken(outcome)])
+    with pytest.raises(KernelFailed, match=message):
+        FOLD.run(context)
+
+
+def test_engines_are_asked_in_order_and_counted() -> None:
+    context = PassContext(inferred(SKIPPED))
+    context.engines = Engines([Broken(Declined("too hard")), HostEngine()])
+    FOLD.run(context)
+    first, second = context.engines.rows
+    assert (first.engine, first.computed, first.declined) == ("broken", 0, {"too hard": 1})
+    assert (second.engine, second.op_type, second.computed) == ("host", "Neg", 1)
+    assert (first.failed, second.failed) == (0, 0)
+    context = PassContext(inferred(SKIPPED))
+    context.engines = Engines([Broken(Declined("too hard")), Broken(Declined("no time"))])
+    FOLD.run(context)
+    assert [r.message for r in context.remarks] == ["too hard; no time"]
+
+
+def test_options_become_fields() -> None:
+    options = {
+        "export.grow": False,
+        "fold.maxBytes": 7,
+        "fold.graphOutputs": True,
+        "fold.skip": ["a"],
+    }
+    given = FOLD.configured(_Options(options))
+    assert given == ConstantFolding(max_bytes=7, graph_outputs=True, skip=("a",))
+    assert FOLD.configured(_Options({**options, "export.grow": True})).max_bytes is None
+
+
+class _Options(dict[str, Any]):
+    def enabled(self, pass_name: str) -> bool:
+        return True
