@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, cast
+from typing import Any, TypeAlias, cast
 
 import numpy as np
 from xdsl.ir import Attribute
@@ -24,17 +24,51 @@ from foldline.support.errors import InvalidArgumentError
 from foldline.support.suggest import did_you_mean
 
 
-def checked(ports: Sequence[Port], feed: Mapping[str, Any]) -> list[Any]:
-    """The inputs in order, defaults filled in.
+class Feed:
+    """Checks what callers give; made once, as it is asked at every run."""
 
-    Raises InvalidArgumentError for a name the model does not have, an input that is missing, or a
-    value of another kind, dtype, rank or size than the model says.
-    """
-    names = {port.name for port in ports}
-    for name in feed:
-        if name not in names:
-            raise InvalidArgumentError(f"no input {name!r}{did_you_mean(name, names)}")
-    return [_value(port, feed) for port in ports]
+    def __init__(self, ports: Sequence[Port]):
+        self._ports = tuple(ports)
+        self._names = frozenset(port.name for port in ports)
+        self._tensors = [_tensor_type(port.type) for port in ports]
+
+    def checked(self, feed: Mapping[str, Any]) -> list[Any]:
+        """The inputs in order, defaults filled in.
+
+        Raises InvalidArgumentError for a name the model does not have, an input that is missing,
+        or a value of another kind, dtype, rank or size than the model says.
+        """
+        for name in feed:
+            if name not in self._names:
+                raise InvalidArgumentError(f"no input {name!r}{did_you_mean(name, self._names)}")
+        pairs = zip(self._ports, self._tensors, strict=True)
+        return [
+            value if _is_as_it_should(value := feed.get(port.name), tensor) else _value(port, feed)
+            for port, tensor in pairs
+        ]
+
+
+_TensorType: TypeAlias = tuple[np.dtype[Any], tuple[int | None, ...]]
+
+
+def _tensor_type(type_: Attribute | None) -> _TensorType | None:
+    """Dtype and dims; None where it is no tensor of known dtype and rank."""
+    element = None if type_ is None else element_type(type_)
+    known = None if element is None else element_of(element)
+    dims = None if type_ is None else dims_of(type_)
+    if known is None or dims is None:
+        return None
+    return known.numpy, tuple(d if isinstance(d, int) and d >= 0 else None for d in dims)
+
+
+def _is_as_it_should(value: Any, expected: _TensorType | None) -> bool:
+    """The short way for arrays that fit; whatever else there is goes the long one."""
+    if expected is None or type(value) is not np.ndarray:
+        return False
+    dtype, dims = expected
+    if value.dtype != dtype or value.ndim != len(dims) or not value.flags.c_contiguous:
+        return False
+    return all([d is None or d == size for d, size in zip(dims, value.shape, strict=True)])
 
 
 def type_text(attribute: Attribute) -> str:

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from foldline.dialects.onnx.types import Dim, dims_of
-from foldline.feed import checked, type_text
+from foldline.feed import Feed, type_text
 from foldline.kernels.blas import one_blas_thread
 from foldline.kernels.parallel import use_threads
 from foldline.lowering.program import Port, Program
@@ -39,6 +39,7 @@ class Session:
             raise InvalidArgumentError(f"threads must be at least 1, got {threads}")
         self.program = program
         self.threads = threads or os.cpu_count() or 1
+        self._feed = Feed(program.inputs)
         self._positions = {port.name: i for i, port in enumerate(program.outputs)}
 
     def get_inputs(self) -> list[NodeArg]:
@@ -62,7 +63,7 @@ class Session:
         Raises InvalidArgumentError naming the input or output that does not fit, KernelFailed.
         """
         wanted = None if output_names is None else [self._position(name) for name in output_names]
-        inputs = checked(self.program.inputs, feed)
+        inputs = self._feed.checked(feed)
         with one_blas_thread(), use_threads(self.threads):
             return self.program.run(inputs, wanted)
 
@@ -75,7 +76,7 @@ class Session:
         for name in names:
             if name not in known:
                 raise InvalidArgumentError(f"no value {name!r}{did_you_mean(name, known)}")
-        inputs = checked(self.program.inputs, feed)
+        inputs = self._feed.checked(feed)
         with one_blas_thread(), use_threads(self.threads):
             return self.program.values(inputs, names)
 

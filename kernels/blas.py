@@ -7,8 +7,8 @@ oversubscribe the machine and make results depend on their number.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Generator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from functools import lru_cache
 from typing import Any, Protocol, cast
 
@@ -30,43 +30,43 @@ def libraries() -> tuple[_Library, ...]:
     return tuple(library for library in found if library.get_num_threads() is not None)
 
 
-_lock = threading.Lock()
-_in_flight = 0
-_before: list[int | None] = []
+class _OneThread:
+    """A context that counts who is inside; a class, as it is entered at every run."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._inside = 0
+        self._before: list[int | None] = []
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if self._inside == 0:
+                self._before = [library.get_num_threads() for library in libraries()]
+                for library, count in zip(libraries(), self._before, strict=True):
+                    if count != 1:
+                        _set(library, 1)
+            self._inside += 1
+
+    def __exit__(self, *failure: object) -> None:
+        with self._lock:
+            self._inside -= 1
+            if self._inside == 0:
+                for library, count in zip(libraries(), self._before, strict=True):
+                    if count is not None and count != 1:
+                        _set(library, count)
 
 
-@contextmanager
-def one_blas_thread() -> Generator[None]:
+_one_thread = _OneThread()
+
+
+def one_blas_thread() -> AbstractContextManager[None]:
     """Keep BLAS at one thread inside the block, for the whole process.
 
     The first of nested or concurrent blocks to enter sets the limit, the last to leave puts back
-    what was there, also when the block raises.
+    what was there, also when the block raises. An OpenBLAS built on OpenMP counts its threads for
+    each caller, so there the limit holds for the thread that enters first.
     """
-    _enter()
-    try:
-        yield
-    finally:
-        _leave()
-
-
-def _enter() -> None:
-    global _in_flight
-    with _lock:
-        if _in_flight == 0:
-            _before[:] = [library.get_num_threads() for library in libraries()]
-            for library in libraries():
-                _set(library, 1)
-        _in_flight += 1
-
-
-def _leave() -> None:
-    global _in_flight
-    with _lock:
-        _in_flight -= 1
-        if _in_flight == 0:
-            for library, count in zip(libraries(), _before, strict=True):
-                if count is not None:
-                    _set(library, count)
+    return _one_thread
 
 
 def _set(library: _Library, count: int) -> None:

@@ -153,7 +153,7 @@ def _encoder(keys: Array, values: Array, default: Any) -> Callable[..., Array]:
     results = np.append(values, np.array([default], values.dtype))
 
     def run(x: Array) -> Array:
-        return results[find(x)]
+        return results[find(x).reshape(-1)].reshape(x.shape)
 
     return run
 

@@ -62,8 +62,8 @@ def dict_vectorizer(
 
 
 def _value_dtype(value: Any) -> np.dtype[Any]:
-    if isinstance(value, np.generic):
-        return np.asarray(value).dtype
+    if hasattr(value, "dtype"):
+        return value.dtype
     if isinstance(value, str):
         return np.dtype(object)
     return np.dtype(np.int64 if isinstance(value, int) else np.float32)

@@ -25,6 +25,10 @@ Binary = Callable[..., Any]
 """(a, b, *, out) -> result, as a ufunc takes them."""
 
 
+UFUNCS: dict[Callable[..., Any], np.ufunc] = {}
+"""Kernels that do no more than call a ufunc: with `out=`, a plan may call that itself."""
+
+
 def register_unary(
     op_type: str,
     function: Unary,
@@ -51,6 +55,9 @@ def register_unary(
         def compute(x: Array, *, out: Array | None = None) -> Array:
             return np.asarray(function(x, out=out))
 
+        if isinstance(function, np.ufunc):
+            UFUNCS[compute] = function
+
 
 def register_binary(
     op_type: str, function: Binary, *, since: int = 1, inplace: Sequence[int] = (0, 1)
@@ -60,6 +67,9 @@ def register_binary(
     @kernel(op_type, since=since, inplace=inplace)
     def compute(a: Array, b: Array, *, out: Array | None = None) -> Array:
         return np.asarray(function(a, b, out=out))
+
+    if isinstance(function, np.ufunc):
+        UFUNCS[compute] = function
 
 
 def register_binary_before_7(

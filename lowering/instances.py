@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from foldline.kernels.registry import aligned_bytes
+from foldline.kernels.ufuncs import UFUNCS
 from foldline.lowering.kernel_errors import KernelErrors
 from foldline.lowering.outputs import handed_out
 from foldline.lowering.specialise import Plan, PlannedCall
@@ -92,8 +93,9 @@ class Instance:
         destination = frame[call.results[0]] = planned.place.view(self.arena)
         if self._moving.isdisjoint((*call.inputs, *call.results)):
             arrays = [frame[slot] for slot in call.inputs]
-            if isinstance(run, np.ufunc):
-                return partial(run, *arrays, destination)
+            if run in UFUNCS:
+                # Not through the kernel, and by position: half the time of a small call.
+                return partial(UFUNCS[run], *arrays, destination)
             return partial(run, *arrays, out=destination, **scratch)
         read = reader(call.inputs)
         if len(call.results) == 1:

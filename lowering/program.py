@@ -28,6 +28,7 @@ from foldline.lowering.outputs import copied, handed_out
 from foldline.lowering.show_plan import plan_text
 from foldline.lowering.specialise import Plan, specialise
 from foldline.lowering.steps import BoundCall, Frame, is_array
+from foldline.support.errors import InvalidArgumentError
 
 MOST_PLANS = 8
 """So many input shapes a program keeps plans for; the least recently used goes first."""
@@ -67,8 +68,11 @@ class Program:
         """The outputs at positions `wanted`, by default all, in that order.
 
         `inputs`: arrays in the order of `self.inputs`, of the right dtypes; they are not written.
-        The results are fresh arrays. Raises KernelFailed.
+        The results are fresh arrays. Raises KernelFailed, and InvalidArgumentError for a wrong
+        number of inputs.
         """
+        if len(inputs) != len(self.inputs):
+            raise InvalidArgumentError(f"{len(self.inputs)} inputs are taken, not {len(inputs)}")
         if wanted is None:
             wanted = range(len(self.outputs))
         with np.errstate(all="ignore"):

@@ -17,6 +17,7 @@ import numpy.typing as npt
 from foldline.kernels.registry import Array, Operand
 from foldline.lowering.aliases import NO_ROOTS, Roots, note_roots
 from foldline.lowering.facts import Facts, Known, Shaped
+from foldline.lowering.kernel_errors import KernelErrors
 from foldline.lowering.plan_buffers import Buffer, place
 from foldline.lowering.routine import Routine
 from foldline.lowering.steps import BoundCall, Frame, Run, results_of
@@ -85,12 +86,15 @@ def specialise(routine: Routine, facts: Facts, frame: Frame, owners: Sequence[in
     """The plan for the input shapes that `facts` were learnt from.
 
     `frame` supplies the constants, `owners` says which outputs need no copy.
+    Raises KernelFailed where a maker does not make its step.
     """
     owned = tuple(o is not None and not isinstance(facts[o], Known) for o in owners)
     kept = {o for o, alone in zip(owners, owned, strict=True) if alone and o is not None}
     planner = _Planner(routine, facts, kept)
-    for call, (run, _) in zip(routine.calls, routine.steps, strict=True):
-        planner.decide(call, run)
+    steps = iter(routine.steps)
+    with KernelErrors(routine.calls, steps, frame):
+        for call, (run, _) in zip(routine.calls, steps, strict=True):
+            planner.decide(call, run)
     planner.allocate()
     start: Frame = [None] * routine.layout.size
     for slot in routine.constant_slots:

@@ -89,6 +89,29 @@ def test_overridable_initializers_may_be_left_out() -> None:
         session.run(None, {"x": x, "w": np.zeros(2)})
 
 
+def test_eight_threads_on_one_session_equal_serial_results() -> None:
+    graph = """g (float[N, 64] x, float[64, 64] w) => (float[N, 64] y, float[64, N] t) {
+        a = MatMul(x, w)
+        b = Softmax(a)
+        c = Transpose(b)
+        d = ReduceMean<axes = [1]>(c)
+        e = Sub(c, d)
+        t = Exp(e)
+        y = Transpose(t) }"""
+    rng = np.random.default_rng(0)
+    w = rng.standard_normal((64, 64)).astype(np.float32)
+    feeds = [{"x": rng.standard_normal((n, 64)).astype(np.float32), "w": w} for n in (1, 50, 300)]
+    serial = [_session(graph).run(None, feed) for feed in feeds]
+    session = _session(graph, threads=2)
+
+    def body(thread: int) -> None:
+        for turn in range(50):
+            which = (turn + thread) % 3
+            assert_same(session.run(None, feeds[which]), serial[which])
+
+    in_threads(8, body)
+
+
 def test_intermediate_values_can_be_seen() -> None:
     session = _session("g (float[2] x) => (float[2] y) { a = Neg(x) y = Exp(a) }")
     x = np.ones(2, np.float32)

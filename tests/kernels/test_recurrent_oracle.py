@@ -72,7 +72,8 @@ CASES = [
     ("GRU", direction, {"linear_before_reset": 1, **clip})
     for direction in ("forward", "reverse", "bidirectional")
     for clip in ({}, {"clip": 0.3})
-] + [("LSTM", "bidirectional", {"input_forget": 1}), ("LSTM", "reverse", {"input_forget": 1})]  # fmt: skip
+]
+CASES += [("LSTM", direction, {"input_forget": 1}) for direction in ("reverse", "bidirectional")]
 
 
 @pytest.mark.parametrize(("op_type", "direction", "attributes"), CASES)

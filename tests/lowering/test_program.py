@@ -10,7 +10,7 @@ import pytest
 from foldline.kernels import registry
 from foldline.kernels.parallel import use_threads
 from foldline.lowering import Program, program
-from foldline.support.errors import KernelFailed
+from foldline.support.errors import InvalidArgumentError, KernelFailed
 from tests.lowering import kernels as told
 from tests.lowering import models
 from tests.lowering.models import assert_same, every_kind, in_threads
@@ -501,6 +501,33 @@ def test_a_failing_run_leaves_plans_usable() -> None:
         with pytest.raises(KernelFailed, match=r"Gather.*output 'y'"):
             ready.run([x, np.array(7)])
         np.testing.assert_array_equal(ready.run([x, np.array(2)])[0], np.exp(-x)[2])
+
+
+def test_a_maker_that_fails_for_the_plan_says_where(monkeypatch: pytest.MonkeyPatch) -> None:
+    table = registry._TABLE  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.delitem(table, ("", "Sin"), raising=False)
+    asked: list[Any] = []
+
+    @registry.maker("Sin")
+    def only_once(x: Any) -> Any:
+        asked.append(x)
+        if len(asked) > 1:
+            raise StopIteration
+        return np.sin
+
+    try:
+        ready = models.program("g (float[2] x) => (float[2] y) {a = Sin(x) y = Neg(a)}")
+        ready.run([_floats(2)])
+        with pytest.raises(KernelFailed, match=r"onnx.Sin \(output 'a'\).*StopIteration"):
+            ready.run([_floats(2)])
+    finally:
+        table.pop(("", "Sin"))
+
+
+def test_the_number_of_inputs_is_checked() -> None:
+    ready = models.program(MIXED)
+    with pytest.raises(InvalidArgumentError, match="2 inputs are taken, not 1"):
+        ready.run([_floats(2, 4)])
 
 
 def test_values_by_name() -> None:
