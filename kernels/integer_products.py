@@ -69,10 +69,7 @@ def exact_matmul(
         shape = (*left.shape[:-1], n)
         left = left.reshape(rows, k) if flat else left
         right = kept if kept is not None else centred(b, b_zero)
-        parts = (product(left[..., i:j], _rows(right, i, j)) for i, j in spans)
-        total = _sum(parts)
-        if total is None:
-            total = np.asarray(np.matmul(left, right)).astype(np.int32)
+        total = _sum(product(left[..., i:j], _rows(right, i, j)) for i, j in spans)
         return total.reshape(shape) if flat else total
 
     return run
@@ -98,8 +95,10 @@ def exact_conv(
     """The way to compute the int32 convolution of (x, w, x_zero, w_zero), padded with `x_zero`.
 
     Blocks are of channels. Where they cannot be, that is for a long sum in several groups or
-    under a huge window, one product in float64 is exact.
+    under a huge window, one product in float64 is exact. ValueError when shapes do not fit.
     """
+    if x.shape[1] != group * w.shape[1]:
+        raise ValueError(f"x {x.shape} and w {w.shape} do not fit together with group={group}")
     kept = _constant(w, w_zero, len(w.shape))
     taps = math.prod(w.shape[2:])
     sizes = None if kept is None else np.abs(kept).reshape(*kept.shape[:2], taps).sum(axis=2).T
@@ -143,23 +142,19 @@ def exact_conv(
             channels = np.ascontiguousarray(inputs[:, some])
             return step.run(channels, np.ascontiguousarray(weights[:, some]), **keywords)
 
-        total = _sum(map(part, steps, spans))
-        assert total is not None, "a convolution has a channel"
-        return total
+        return _sum(map(part, steps, spans))
 
     return Step(run, max(step.scratch_bytes for step in steps))
 
 
-def _sum(parts: Iterable[Array]) -> Array | None:
-    """The sum of arrays of integers as int32; None when there are none."""
-    total: Array | None = None
-    for part in parts:
-        # int64 between: a float64 beyond int32 has no defined cast, an int64 wraps.
-        part = part.astype(np.int64) if part.dtype == np.float64 else part
-        if total is None:
-            total = part.astype(np.int32)
-        else:
-            total += part.astype(np.int32)
+def _sum(parts: Iterable[Array]) -> Array:
+    """The sum of arrays of integers, one or more, as int32."""
+    # int64 between: a float64 beyond int32 has no defined cast, an int64 wraps.
+    wrapped = (p.astype(np.int64) if p.dtype == np.float64 else p for p in parts)
+    narrow = (p.astype(np.int32) for p in wrapped)
+    total = next(narrow)
+    for part in narrow:
+        np.add(total, part, out=total)
     return total
 
 
@@ -181,14 +176,16 @@ def _largest(x: Operand, zero: Operand | None) -> int:
 
 
 def _spans(count: int, left: int, right: int, sizes: Array | None) -> Spans | None:
-    """Blocks of `range(count)` within which sums are exact, or None when one item is too much.
+    """Blocks of `range(count)`, one or more, within which sums are exact.
+
+    None when one item is too much for that.
 
     An item adds at most `left * right`, or, where they are known, `left` times the greatest of
     its `sizes` `(count, n)`, of which absolute values are taken.
     """
     if sizes is None:
         longest = EXACT_SUM // (left * right)
-        return even_spans(count, -(-count // longest)) if longest else None
+        return (even_spans(count, -(-count // longest)) or [(0, 0)]) if longest else None
     totals = np.zeros((count + 1, sizes.shape[1]))
     np.cumsum(np.abs(sizes), axis=0, out=totals[1:])
     spans: Spans = []
@@ -200,4 +197,4 @@ def _spans(count: int, left: int, right: int, sizes: Array | None) -> Spans | No
             return None
         spans.append((start, stop))
         start = stop
-    return spans
+    return spans or [(0, 0)]

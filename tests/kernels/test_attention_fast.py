@@ -48,6 +48,4 @@ def test_a_plan_runs_again_with_other_masks():
     for seed in (3, 4):
         mask = normal(3, 6, seed=seed) > -0.5
         result = step.run(q, k, v, mask, scratch=scratch)
-        np.testing.assert_allclose(
-            result, attention_reference(q, k, v, mask), rtol=1e-5, atol=1e-6
-        )
+        np.testing.assert_allclose(result, attention_reference(q, k, v, mask), rtol=1e-5, atol=1e-6)

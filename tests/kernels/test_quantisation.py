@@ -109,9 +109,7 @@ def test_precision_is_that_of_the_division():
     assert quantize_linear(x, scalar(1, np.float16), scalar(0, np.int16)).tolist() == [2048]
     y = quantize_linear(x, scalar(1), scalar(0, np.int16), precision=TensorProto.FLOAT16)
     assert y.tolist() == [2048]
-    y = quantize_linear(
-        x, scalar(1, np.float16), scalar(0, np.int16), precision=TensorProto.FLOAT
-    )
+    y = quantize_linear(x, scalar(1, np.float16), scalar(0, np.int16), precision=TensorProto.FLOAT)
     assert y.tolist() == [2049]
 
 
@@ -262,5 +260,7 @@ def test_products_are_requantised_in_float32():
     total = np.array([[1, 3, 2**30]], np.int32)
     y = quantised(total, np.float32(0.5), scalar(-3, np.int8))
     assert y.tolist() == [[-3, -1, 127]]
-    y = quantised(np.array([[3.0]], np.float32), np.float32(200), scalar(0, ml_dtypes.float8_e4m3fn))
+    y = quantised(
+        np.array([[3.0]], np.float32), np.float32(200), scalar(0, ml_dtypes.float8_e4m3fn)
+    )
     assert y.astype(np.float32).tolist() == [[448.0]]

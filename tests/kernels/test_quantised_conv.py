@@ -87,3 +87,9 @@ def test_qlinear_conv_rounds_half_to_even_and_saturates():
 def test_nothing_in_the_batch():
     x, w = np.zeros((0, 2, 4), np.uint8), np.zeros((3, 2, 2), np.int8)
     assert both("ConvInteger", [x, w]).shape == (0, 3, 3)
+
+
+def test_channels_must_fit():
+    x, w = np.zeros((1, 4, 5), np.uint8), np.zeros((3, 2, 2), np.int8)
+    with pytest.raises(ValueError, match="do not fit together with group=1"):
+        compute(find_kernel("", "ConvInteger", 10), [x, w])

@@ -22,14 +22,14 @@ def test_rnn_sums_up():
     assert last.ravel().tolist() == [7]
 
 
-@pytest.mark.parametrize(("direction", "expected"), [("reverse", [[7, 6, 4]]),
-                                                     ("bidirectional", [[1, 3, 7], [7, 6, 4]])])  # fmt: skip
+@pytest.mark.parametrize(
+    ("direction", "expected"),
+    [("reverse", [[7, 6, 4]]), ("bidirectional", [[1, 3, 7], [7, 6, 4]])],
+)
 def test_directions(direction, expected):
     weights = np.ones((len(expected), 1, 1), np.float32)
     activations = ["Affine"] * len(expected)
-    y, last = rnn(
-        steps(1, 2, 4), weights, weights, direction=direction, activations=activations
-    )
+    y, last = rnn(steps(1, 2, 4), weights, weights, direction=direction, activations=activations)
     assert y[:, :, 0, 0].T.tolist() == expected
     assert last.ravel().tolist() == [7] * len(expected)
 

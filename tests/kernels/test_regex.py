@@ -9,7 +9,6 @@ import foldline.kernels.text  # noqa: F401
 from foldline.kernels.regex import compile_re2
 from tests.kernels.one_node import assert_as_onnxruntime
 
-
 CASES = [
     (r"\d+", ["012"], ["٣", ""]),
     (r"\w", ["_", "z", "7"], ["é", "-"]),

@@ -1,0 +1,124 @@
+import itertools
+
+import numpy as np
+import pytest
+from onnx import TensorProto
+
+import foldline.kernels.ml_svm
+from tests.kernels.one_node import ML, assert_as_onnxruntime, own_results
+
+X = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
+KERNELS = ["LINEAR", "POLY", "RBF", "SIGMOID"]
+TRANSFORMS = ["NONE", "LOGISTIC", "SOFTMAX", "SOFTMAX_ZERO", "PROBIT"]
+CLASSES = (TensorProto.INT64, TensorProto.FLOAT)
+
+
+def draw(rng, count):
+    return [float(v) for v in rng.normal(size=count).astype(np.float32)]
+
+
+def machine(classes, kernel, *, probabilities, seed=1):
+    rng = np.random.default_rng(seed)
+    per_class = [2, 3, 1, 2][:classes]
+    pairs = classes * (classes - 1) // 2
+    options = {
+        "coefficients": draw(rng, (classes - 1) * sum(per_class)),
+        "kernel_params": [0.3, 0.1, 2.0],
+        "kernel_type": kernel,
+        "rho": draw(rng, pairs),
+        "support_vectors": draw(rng, 3 * sum(per_class)),
+        "vectors_per_class": per_class,
+        "classlabels_ints": list(range(10, 10 + classes)),
+    }
+    if probabilities:
+        options["prob_a"] = [-abs(v) for v in draw(rng, pairs)]
+        options["prob_b"] = draw(rng, pairs)
+    return options
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("classes", [2, 3, 4])
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_machines_as_onnxruntime(kernel, classes, probabilities):
+    options = machine(classes, kernel, probabilities=probabilities)
+    check = {"domain": ML, "outputs": CLASSES, "tolerance": 2e-4}
+    assert_as_onnxruntime("SVMClassifier", 1, [X], options, **check)
+
+
+@pytest.mark.parametrize(
+    ("transform", "classes", "probabilities"),
+    [
+        case
+        for case in itertools.product(TRANSFORMS, [2, 3], [False, True])
+        if case != ("PROBIT", 2, False)  # of which the runtime makes garbage
+    ],
+)
+def test_transforms_as_onnxruntime(transform, classes, probabilities):
+    options = machine(classes, "RBF", probabilities=probabilities) | {"post_transform": transform}
+    check = {"domain": ML, "outputs": CLASSES, "tolerance": 2e-4}
+    assert_as_onnxruntime("SVMClassifier", 1, [X], options, **check)
+
+
+@pytest.mark.parametrize("classes", [1, 2, 3])
+@pytest.mark.parametrize("positive", [False, True])
+def test_linear_machines_as_onnxruntime(classes, positive):
+    weights = draw(np.random.default_rng(classes), 3 * classes)
+    options = {
+        "coefficients": [abs(v) for v in weights] if positive else weights,
+        "kernel_params": [0.0, 0.0, 0.0],
+        "rho": [0.1],
+        "classlabels_ints": list(range(10, 10 + classes)),
+    }
+    check = {"domain": ML, "outputs": CLASSES}
+    assert_as_onnxruntime("SVMClassifier", 1, [X], options, **check)
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("one_class", [0, 1])
+def test_regression_as_onnxruntime(kernel, one_class):
+    rng = np.random.default_rng(3)
+    options = {
+        "coefficients": draw(rng, 4),
+        "kernel_params": [0.3, 0.1, 3.0],
+        "kernel_type": kernel,
+        "n_supports": 4,
+        "one_class": one_class,
+        "rho": [0.2],
+        "support_vectors": draw(rng, 12),
+    }
+    check = {"domain": ML, "outputs": (TensorProto.FLOAT,)}
+    assert_as_onnxruntime("SVMRegressor", 1, [X], options, **check)
+
+
+def test_linear_regression():
+    x = np.array([[1, 2, 3], [0, 0, -1]], np.int64)
+    options = {"coefficients": [1.0, 0.5, 2.0], "rho": [0.25]}
+    result = own_results("SVMRegressor", 1, [x], options, domain=ML)[0]
+    assert result.dtype == np.float32
+    assert result.tolist() == [[8.25], [-1.75]]
+
+
+def test_strings_and_other_features():
+    options = machine(3, "LINEAR", probabilities=False)
+    numbers = own_results("SVMClassifier", 1, [X], options, domain=ML)
+    del options["classlabels_ints"]
+    options["classlabels_strings"] = ["a", "b", "c"]
+    labels, scores = own_results("SVMClassifier", 1, [X.astype(np.float64)], options, domain=ML)
+    assert labels.tolist() == ["abc"[label - 10] for label in numbers[0]]
+    assert scores.dtype == np.float32
+    np.testing.assert_allclose(scores, numbers[1], rtol=1e-5, atol=1e-5)
+
+
+def test_blocks_of_distances(monkeypatch):
+    options = machine(2, "RBF", probabilities=False)
+    whole = own_results("SVMClassifier", 1, [X], options, domain=ML)
+    monkeypatch.setattr(foldline.kernels.ml_svm, "_BLOCK", 32)
+    parts = own_results("SVMClassifier", 1, [X], options, domain=ML)
+    assert np.array_equal(whole[1], parts[1])
+    assert own_results("SVMClassifier", 1, [X[:0]], options, domain=ML)[1].shape == (0, 2)
+
+
+def test_unknown_kernel():
+    options = machine(2, "COSINE", probabilities=False)
+    with pytest.raises(ValueError, match="COSINE"):
+        own_results("SVMClassifier", 1, [X], options, domain=ML)
