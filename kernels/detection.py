@@ -40,9 +40,10 @@ def non_max_suppression(
     for batch, all_scores in enumerate(scores):
         corners = _corners(boxes[batch], center_point_box)
         for label, class_scores in enumerate(all_scores):
-            order = np.argsort(-class_scores, kind="stable")
+            order = np.arange(len(class_scores), dtype=np.intp)
             if least is not None:
-                order = order[class_scores[order] > least]
+                order = np.flatnonzero(class_scores > least)
+            order = order[np.argsort(-class_scores[order], kind="stable")]
             kept = _greedy(corners, order, overlap, limit)
             rows.append(np.array([(batch, label, box) for box in kept], np.int64).reshape(-1, 3))
     return np.concatenate(rows) if rows else np.empty((0, 3), np.int64)

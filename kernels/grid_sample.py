@@ -21,7 +21,7 @@ from foldline.kernels.precision import working_dtype
 from foldline.kernels.registry import Array, kernel
 
 CUBIC_A = -0.75
-"""The free coefficient of Keys' cubic, as ONNX fixes it."""
+"""The free coefficient of cubic convolution, as ONNX fixes it."""
 
 _FARTHEST = 2.0**30
 """Positions farther out are taken for this one: it is beyond any axis, and an integer."""
@@ -175,7 +175,7 @@ def _read(channels: Array, spatial: tuple[int, ...], taps: list[_Taps]) -> Array
 
 
 def _cubic_weights(part: npt.NDArray[np.floating[Any]]) -> Array:
-    """Keys' cubic for the elements at distances 1 + part, part, 1 - part and 2 - part."""
+    """Weights of cubic convolution at distances 1 + part, part, 1 - part and 2 - part."""
     a = CUBIC_A
     near = [((a + 2) * d - (a + 3)) * d * d + 1 for d in (part, 1 - part)]
     far = [((a * d - 5 * a) * d + 8 * a) * d - 4 * a for d in (part + 1, 2 - part)]

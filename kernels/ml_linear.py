@@ -81,9 +81,13 @@ def _linear(
 ) -> Callable[[Array], Array]:
     dtype = np.float64 if x.dtype == np.float64 else np.float32
     features = x.shape[-1]
-    count = len(coefficients) // max(features, 1) if targets is None else targets
-    if len(coefficients) != count * features:
-        raise ValueError(f"{len(coefficients)} coefficients for {count} x {features} features")
-    weights = np.array(coefficients, dtype).reshape(count, features).T
+    if targets is None:
+        targets = len(intercepts or ()) or len(coefficients) // max(features, 1)
+        if intercepts:
+            # Files exist with coefficients of more rows than classes; they have no effect.
+            coefficients = coefficients[: targets * features]
+    if len(coefficients) != targets * features:
+        raise ValueError(f"{len(coefficients)} coefficients for {targets} x {features} features")
+    weights = np.array(coefficients, dtype).reshape(targets, features).T
     bias = np.array(intercepts or (0.0,), dtype)
     return lambda x: feature_rows(x) @ weights + bias

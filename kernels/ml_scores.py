@@ -76,7 +76,7 @@ def _softmax_zero(scores: Array) -> Array:
 
 
 def _probit(scores: Array) -> Array:
-    """The inverse normal distribution, by Winitzki's approximation, as all runtimes have it."""
+    """The inverse normal distribution, by the approximation in closed form all runtimes use."""
     kind = scores.dtype.type
     x = 2 * scores - 1
     log = np.log((1 - x) * (1 + x))

@@ -187,8 +187,8 @@ def _decisions(weights: Array, rho: Array, counts: Sequence[int]) -> Callable[[A
 def _coupled(chances: Array, pairs: Sequence[tuple[int, int]], classes: int) -> Array:
     """Class probabilities `(N, classes)` that fit the chances of each pair best.
 
-    Wu, Lin and Weng (2004), second method, at most 100 rounds, as libsvm has it: minimise p'Qp
-    over probabilities p, coordinate by coordinate.
+    Pairwise coupling as libsvm has it: minimise p'Qp over probabilities p, coordinate by
+    coordinate, in at most 100 rounds.
     """
     kind = chances.dtype.type
     chances = np.clip(chances, kind(1e-7), kind(1 - 1e-7))

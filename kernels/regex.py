@@ -196,7 +196,7 @@ def _perl(letter: str) -> str:
 
 
 def _written(ranges: Ranges, negated: bool) -> str:
-    r"""Ranges as they stand in a character class."""
+    """Ranges as they stand in a character class."""
     if negated:
         edges = [-1, *(edge for pair in ranges for edge in pair), 0x110000]
         gaps = zip(edges[::2], edges[1::2], strict=True)

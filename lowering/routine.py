@@ -17,6 +17,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from foldline.kernels.control_flow import ValueType
 from foldline.lowering.kernel_errors import KernelErrors
 from foldline.lowering.steps import BoundCall, Frame, Step
@@ -70,7 +72,8 @@ class Routine:
         if self._ready is None:
             with self._lock:
                 if self._ready is None:
-                    ready = self._start
+                    # A splat is one element seen under a shape; kernels get what a run computes.
+                    ready = [_contiguous(value) for value in self._start]
                     execute([call.step() for call in self._once], self._once, ready)
                     self._ready = ready
         return self._ready.copy()
@@ -88,6 +91,10 @@ class Routine:
                 observe(call, frame)
                 for slot in frees:
                     frame[slot] = None
+
+
+def _contiguous(value: Any) -> Any:
+    return np.asarray(value, order="C") if isinstance(value, np.ndarray) else value
 
 
 def execute(steps: Sequence[Step], calls: Sequence[BoundCall], frame: Frame) -> None:

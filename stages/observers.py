@@ -19,6 +19,7 @@ from foldline.dialects.onnx.op import describe
 from foldline.dialects.onnx.tensor import SideFile, side_file
 from foldline.dialects.onnx.verifier import verify_model
 from foldline.stages.context import PassContext
+from foldline.stages.passes.shapes.infer_shapes import InferShapes
 from foldline.stages.stage import Stage
 from foldline.support.errors import InvalidModel, PassFailed
 
@@ -159,10 +160,14 @@ class Time(Observer):
 
 
 class Verify(Observer):
-    """Checks the module and the stage's promise after each stage, or after each step too."""
+    """Checks the module and the stage's promise after each stage, or after each step too.
 
-    def __init__(self, *, each_pass: bool = False):
+    With `inference` also that inference would change nothing, which costs another traversal.
+    """
+
+    def __init__(self, *, each_pass: bool = False, inference: bool = False):
         self.each_pass = each_pass
+        self.inference = inference
 
     def after_pass(self, step: StepRun, context: PassContext) -> None:
         """Check the module, where asked for after each step."""
@@ -172,6 +177,8 @@ class Verify(Observer):
     def after_stage(self, stage: Stage, number: int, context: PassContext) -> None:
         """Check the module and the promise. A promise is not made where a bound was reached."""
         self._verify(stage.name, context)
+        if self.inference and context.options.enabled(InferShapes.name):
+            self._infer(stage.name, context)
         if context.bounds or not all(map(context.options.enabled, stage.rests_on)):
             return
         for op in context.module.walk():
@@ -179,6 +186,12 @@ class Verify(Observer):
                 raise PassFailed(
                     f"{stage.name}: {describe(op)} breaks the promise of the stage: {stage.promise}"
                 )
+
+    def _infer(self, where: str, context: PassContext) -> None:
+        changes = context.rewriter.changes
+        InferShapes(trusted=True).run(context)
+        if context.rewriter.changes != changes:
+            raise PassFailed(f"{where} left types that inference would change")
 
     def _verify(self, where: str, context: PassContext) -> None:
         try:

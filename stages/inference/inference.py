@@ -21,7 +21,7 @@ from foldline.stages.inference import control_flow
 from foldline.stages.inference.calls import Calls
 from foldline.stages.inference.joining import join, opened, refine
 from foldline.stages.inference.library import IllTyped, LibraryInference
-from foldline.stages.inference.scope import Scope
+from foldline.stages.inference.scope import Scope, TrialScope
 
 Problem = Callable[[Operation, str], None]
 
@@ -54,9 +54,8 @@ class Inference:
         for op in block.ops:
             if isinstance(op, NodeOp):
                 self.arguments(op)
-                if op.regions and not isinstance(op, LoopOp | ScanOp | SequenceMapOp):
-                    for region in op.regions:
-                        self.block(region.block)
+                for region in op.regions:
+                    self.block(region.block)
                 self.results(op)
 
     def arguments(self, op: NodeOp) -> None:
@@ -108,29 +107,47 @@ class Inference:
         return [self.scope.type_of(value) for value in terminator(block).operands]
 
     def _settle(self, op: OnnxOp, block: Block) -> None:
-        """Find argument types that hold in every turn.
+        """Give the arguments of a body types that hold in every turn.
 
-        What was inferred in an earlier round rests on narrower arguments, so nothing is trusted.
+        They are tried out beside the scope, with nothing trusted: what earlier rounds inferred
+        rests on narrower arguments.
         """
-        trusted, self.trusted = self.trusted, False
+        trial = Inference(
+            self.library,
+            TrialScope(self.scope),
+            self.calls,
+            _say_nothing,
+            _say_nothing,
+            trusted=False,
+        )
         types = [self.scope.type_of(operand) for operand in op.operands]
         declared = [self.scope.type_of(argument) for argument in block.args]
         arguments = control_flow.argument_types(op, types, declared)
         carried = control_flow.carried(op)
-        for turn in range(MAX_ROUNDS + 1):
-            for argument, new in zip(block.args, arguments, strict=True):
-                self.scope.set_type(argument, new)
-            self.block(block)
-            if turn == MAX_ROUNDS:
-                break
-            yields = self._yields(block)
-            joined = list(arguments)
-            for argument, result in carried:
-                joined[argument] = join(arguments[argument], yields[result])
+        for _ in range(MAX_ROUNDS):
+            joined = trial.after_a_turn(block, arguments, carried)
             if joined == arguments:
                 break
             arguments = joined
-            if turn == MAX_ROUNDS - 1:
-                for argument, _ in carried:
-                    arguments[argument] = opened(arguments[argument])
-        self.trusted = trusted
+        else:
+            for argument, _ in carried:
+                arguments[argument] = opened(arguments[argument])
+        for argument, new in zip(block.args, arguments, strict=True):
+            self.scope.set_type(argument, new)
+
+    def after_a_turn(
+        self, block: Block, arguments: Sequence[Attribute], carried: Sequence[tuple[int, int]]
+    ) -> list[Attribute]:
+        """What the arguments of a body can be in this turn or the next; infers the body."""
+        for argument, new in zip(block.args, arguments, strict=True):
+            self.scope.set_type(argument, new)
+        self.block(block)
+        yields = self._yields(block)
+        joined = list(arguments)
+        for argument, result in carried:
+            joined[argument] = join(arguments[argument], yields[result])
+        return joined
+
+
+def _say_nothing(op: Operation, what: str) -> None:
+    """A turn that is tried out has faults that the types which hold in every turn may not have."""

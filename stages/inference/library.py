@@ -11,6 +11,7 @@ from functools import lru_cache
 from typing import Any
 
 from onnx import OperatorSetIdProto, TensorProto, TypeProto, defs, shape_inference
+from onnx.checker import ValidationError
 from xdsl.ir import Attribute
 
 from foldline.dialects.onnx.attributes import ReferenceAttr
@@ -102,7 +103,7 @@ class LibraryInference:
             node = to_node_proto(op.create(properties=explicit), inputs, outputs)
             try:
                 found = _call(signature, node, given, data, versions)
-            except (shape_inference.InferenceError, RuntimeError) as error:
+            except (shape_inference.InferenceError, ValidationError, RuntimeError) as error:
                 if not any(isinstance(t, UnknownType) for t in types):
                     raise IllTyped(str(error)) from error
         own = own_types(op, types, constants)

@@ -59,6 +59,30 @@ class IrScope:
         return op.onnx_attributes
 
 
+class TrialScope:
+    """Types tried out on top of another scope, which is not changed."""
+
+    def __init__(self, around: Scope):
+        self._around = around
+        self._types: dict[SSAValue, Attribute] = {}
+
+    def type_of(self, value: SSAValue) -> Attribute:
+        """The type that was set here, else the one around."""
+        return self._types.get(value) or self._around.type_of(value)
+
+    def set_type(self, value: SSAValue, new: Attribute) -> None:
+        """Set the type here."""
+        self._types[value] = new
+
+    def constant(self, value: SSAValue) -> TensorAttr | None:
+        """The tensor that is known around."""
+        return self._around.constant(value)
+
+    def properties(self, op: OnnxOp) -> Mapping[str, Attribute]:
+        """The attributes that hold around."""
+        return self._around.properties(op)
+
+
 class CallScope:
     """Types inside a function for one call; the IR keeps those that hold for all calls."""
 

@@ -82,3 +82,10 @@ def test_coefficients_must_fit():
         regressor(X, coefficients=[1.0] * 4)
     with pytest.raises(ValueError, match="4 coefficients"):
         classifier(X, coefficients=[1.0] * 4, classlabels_ints=[1, 2])
+
+
+def test_surplus_coefficients_have_no_effect_as_in_onnxruntime():
+    options = ROWS | {"coefficients": [*ROWS["coefficients"], 9.0, 9.0, 9.0]}
+    options["classlabels_ints"] = [5, 7, 9]
+    types = (TensorProto.INT64, TensorProto.FLOAT)
+    assert_as_onnxruntime("LinearClassifier", 1, [X], options, domain=ML, outputs=types)

@@ -163,7 +163,7 @@ def test_two_classes_with_votes_of_their_own():
     options["classlabels_strings"] = ["low", "high"]
     labels, scores = own_results("TreeEnsembleClassifier", 3, [features()], options, domain=ML)
     assert set(labels) == {"low", "high"}
-    assert labels.tolist() == [["low", "high"][b > a] for a, b in scores]
+    assert labels.tolist() == ["high" if b > a else "low" for a, b in scores]
 
 
 def test_base_values_must_fit():

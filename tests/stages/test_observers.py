@@ -11,11 +11,14 @@ from xdsl.context import Context
 
 from foldline.dialects import load_dialects
 from foldline.dialects.onnx.equality import difference
-from foldline.stages.observers import TENSORS, Dump, PrintAfter, Time, Verify, load_dump
+from foldline.stages.context import PassContext
+from foldline.stages.inference.joining import opened
+from foldline.stages.observers import TENSORS, Dump, Observer, PrintAfter, Time, Verify, load_dump
 from foldline.stages.run import run_pipeline
-from foldline.support.errors import InvalidModel
+from foldline.stages.stage import Stage
+from foldline.support.errors import InvalidModel, PassFailed
 from foldline.support.options import resolve
-from tests.stages.check import from_onnx
+from tests.stages.check import from_onnx, nodes
 
 MODEL = """g (float[20] x) => (float[20] y) <float[20] w = {
     1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20}> {
@@ -90,5 +93,22 @@ def test_times_are_logged(caplog: pytest.LogCaptureFixture) -> None:
     ]
 
 
-def test_verifying_each_pass_names_it() -> None:
-    run_pipeline(from_onnx(MODEL), resolve({}), observers=[Verify(each_pass=True)])
+def test_stages_leave_types_that_inference_would_not_change() -> None:
+    verify = Verify(each_pass=True, inference=True)
+    report = run_pipeline(from_onnx(MODEL), resolve({}), observers=[verify])
+    assert report.rows[-1].nodes_after == 1
+
+
+class Forgetting(Observer):
+    """Drops a type at the end of a stage."""
+
+    def after_stage(self, stage: Stage, number: int, context: PassContext) -> None:
+        value = nodes(context.module)[-1].results[0]
+        context.rewriter.set_type(value, opened(value.type))
+
+
+def test_types_that_inference_would_change_are_found() -> None:
+    with pytest.raises(PassFailed, match="prepare left types that inference would change"):
+        run_pipeline(
+            from_onnx(MODEL), resolve({}), observers=[Forgetting(), Verify(inference=True)]
+        )

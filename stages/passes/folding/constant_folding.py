@@ -27,7 +27,7 @@ from foldline.dialects.onnx.op import NodeOp, OnnxOp, describe, opset_versions
 from foldline.dialects.onnx.schema import signature
 from foldline.dialects.onnx.structure import CallOp, FunctionOp, GraphOp
 from foldline.dialects.onnx.tensor import TensorAttr
-from foldline.dialects.onnx.traits import DataDependentShape, NonDeterministic
+from foldline.dialects.onnx.traits import DataDependentShape, NonDeterministic, ReadsShapeOnly
 from foldline.dialects.onnx.types import (
     AbsentType,
     dims_of,
@@ -47,6 +47,9 @@ from foldline.support.errors import KernelFailed
 from foldline.support.passes import PASSES
 
 Array = npt.NDArray[Any]
+
+MAX_SPLAT_READ = 1 << 26
+"""Splats cost nothing to hold, and real models ask for petabytes; reading them costs their size."""
 
 
 @dataclass(frozen=True)
@@ -141,6 +144,8 @@ class _Visitor(NodeVisitor):
     def _refusal_by_size(
         self, op: NodeOp, tensors: Sequence[TensorAttr | None], inputs: Sequence[Array | None]
     ) -> str | None:
+        if (problem := _splat_problem(op, inputs)) is not None:
+            return problem
         given = {id(t.data): t.data.stored_bytes for t in tensors if t is not None}
         size = 0
         for result in op.results:
@@ -181,6 +186,16 @@ def _refusal_by_kind(op: NodeOp) -> str | None:
     if any(isinstance(value, ReferenceAttr) for value in op.properties.values()):
         return "its attributes are given by the callers of the function"
     return None
+
+
+def _splat_problem(op: NodeOp, inputs: Sequence[Array | None]) -> str | None:
+    """Why a node cannot be computed on splats: it would read all their elements, one by one."""
+    if is_splat_result(op, inputs) or op.has_trait(ReadsShapeOnly):
+        return None
+    size = max((x.nbytes for x in inputs if x is not None and is_splat(x)), default=0)
+    if size <= MAX_SPLAT_READ:
+        return None
+    return f"it would read all {size} bytes that an input of one repeated element stands for"
 
 
 def _constant_problem(op: NodeOp, row: ElementType) -> str | None:

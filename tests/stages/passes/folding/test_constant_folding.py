@@ -6,12 +6,15 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+import onnx
 import pytest
 from xdsl.dialects.builtin import ModuleOp, UnitAttr
 
 from foldline.dialects.onnx.attributes import MetadataAttr, TextAttr, TextsAttr
-from foldline.dialects.onnx.constant import ConstantOp
+from foldline.dialects.onnx.constant import ConstantOp, is_constant
 from foldline.dialects.onnx.op import NodeOp, node_name, result_names
+from foldline.dialects.onnx.verifier import verify_model
+from foldline.importer import import_model
 from foldline.stages.context import PassContext
 from foldline.stages.driver.traversal import Traversal
 from foldline.stages.folding.engine import Declined, Engines, HostEngine
@@ -27,6 +30,7 @@ from tests.stages.check import (
     from_onnx,
     named,
     nodes,
+    onnx_model,
     op_types,
     parse,
     splat,
@@ -247,6 +251,19 @@ def test_a_splat_larger_than_any_memory_is_left() -> None:
     check_unchanged(FOLD, module, "is larger than any memory")
 
 
+def test_a_huge_splat_is_not_read_element_by_element() -> None:
+    text = """g (float x) => (float y) <int64[2] s = {{4194304, 4194304}}> {{
+        a = ConstantOfShape(s) b = {reader}(a) y = Add(b, x)
+    }}"""
+    module = folded(text.format(reader="ReduceMax<keepdims = 0>"))
+    assert op_types(module) == ["ReduceMax", "Add"]
+    check_unchanged(FOLD, module, "it would read all 70368744177664 bytes")
+    text = """g (int64 x) => (int64 y) <int64[2] s = {4194304, 4194304}> {
+        a = ConstantOfShape(s) b = Size(a) y = Add(b, x)
+    }"""
+    assert only_constant(folded(text)) == 1 << 44
+
+
 def test_results_of_a_size_that_data_decides_are_bounded_by_the_inputs() -> None:
     text = """g (int64 x) => (int64[1, ?] y) <float[4] w = {0, 5, 0, 7}> {
         a = NonZero(w) y = Add(a, x)
@@ -332,6 +349,26 @@ def test_what_fails_in_a_branch_may_never_run() -> None:
 
 def named_types(module: ModuleOp) -> list[str]:
     return [op.op_type for op in module.walk() if isinstance(op, NodeOp)]
+
+
+def test_graphs_without_the_default_operators_hold_initializers() -> None:
+    model = onnx_model("""g (float[1, 2] x) => (float[1, 2] y) <float[1, 2] w = {1, 2}> {
+        a = Neg(w) y = Add(a, x) }""")
+    del model.graph.node[0], model.opset_import[0]
+    model.opset_import.add(domain="ai.onnx.ml", version=3)
+    model.graph.node[0].CopyFrom(
+        onnx.helper.make_node(
+            "Scaler", ["w"], ["y"], domain="ai.onnx.ml", scale=[2.0], offset=[0.0]
+        )
+    )
+    module = import_model(model, [])
+    context = PassContext(module)
+    visitors = [InferShapes(), ConstantFolding(graph_outputs=True)]
+    context.engines = Engines([Broken((np.float32([[2, 4]]),))])
+    Traversal(context, [given.visitor(context) for given in visitors]).run()
+    verify_model(module)
+    assert not nodes(module)
+    assert [result_names(op) for op in module.walk() if is_constant(op)] == [("y",)]
 
 
 class Broken:

@@ -134,6 +134,12 @@ def test_an_ill_typed_node_makes_the_model_invalid() -> None:
         InferShapes().run(PassContext(module))
 
 
+def test_a_type_that_the_operator_does_not_take_is_ill_typed() -> None:
+    module = from_onnx("g (string[2] x) => (string[2] y) { y = Neg(x) }")
+    with pytest.raises(InvalidModel, match="is ill-typed"):
+        InferShapes().run(PassContext(module))
+
+
 def test_if_joins_its_branches() -> None:
     module, _ = inferred("""g (bool c, float[N, 3] x) => (float[?, ?] y) {
         y = If(c) <then_branch = t () => (float[?, ?] u) { u = Relu(x) },
@@ -245,10 +251,45 @@ def test_sequences() -> None:
     assert types(module)["y"] == "tensor<2x3xf32>"
 
 
-def test_a_second_run_changes_nothing() -> None:
-    module, _ = inferred(LOOP.format(step="a2 = Concat<axis = 0>(a, x)"))
+@pytest.mark.parametrize("step", ["a2 = Concat<axis = 0>(a, x)", "a2 = Relu(a)"])
+def test_a_second_run_changes_nothing(step: str) -> None:
+    module, _ = inferred(LOOP.format(step=step))
     context = PassContext(module)
     InferShapes(trusted=True).run(context)
-    before = str(module)
-    InferShapes(trusted=True).run(PassContext(module))
-    assert str(module) == before
+    assert not context.rewriter.changes
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (
+            "float16 a, float16 b, float16 c) => (float16[?] y) <float16 a = {0}, "
+            "float16 b = {15360}, float16 c = {13312}> { y = Range(a, b, c) }",
+            "tensor<4xf16>",
+        ),
+        (
+            "int64 a, int64 b, int64 c) => (int64[?] y) <int64 a = {5}, int64 b = {0}, "
+            "int64 c = {-2}> { y = Range(a, b, c) }",
+            "tensor<3xi64>",
+        ),
+        (
+            "float a, float b, float c) => (float[?] y) <float a = {3}, float b = {1}, "
+            "float c = {1}> { y = Range(a, b, c) }",
+            "tensor<0xf32>",
+        ),
+        (
+            "float[1, 16, 1] x) => (float[?, ?, ?, ?] y) <int64 s = {2}, int64 l = {8}> "
+            "{ y = STFT(x, s, , l) }",
+            "tensor<1x5x5x2xf32>",
+        ),
+        (
+            "float[1, 1, 2, 2] x, int64[1, 1, 2, 2] i) => (float[?, ?, ?, ?] y) "
+            "<int64[4] o = {1, 1, 5, 5}> { y = MaxUnpool<kernel_shape = [2, 2]>(x, i, o) }",
+            "tensor<1x1x5x5xf32>",
+        ),
+    ],
+)
+def test_what_the_library_infers_wrongly_or_not(text: str, expected: str) -> None:
+    module = from_onnx(f"g ({text}", ir_version=3 if " a," in text else 10, opset=27)
+    run_pass(InferShapes(), module)
+    assert types(module)["y"] == expected
