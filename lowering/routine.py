@@ -21,7 +21,7 @@ import numpy as np
 
 from foldline.kernels.control_flow import ValueType
 from foldline.lowering.kernel_errors import KernelErrors
-from foldline.lowering.steps import BoundCall, Frame, Step
+from foldline.lowering.steps import BoundCall, Frame, Step, is_array
 
 Observer = Callable[[BoundCall, Frame], None]
 """Called after each call, before what dies there is dropped."""
@@ -94,7 +94,7 @@ class Routine:
 
 
 def _contiguous(value: Any) -> Any:
-    return np.asarray(value, order="C") if isinstance(value, np.ndarray) else value
+    return np.asarray(value, order="C") if is_array(value) else value
 
 
 def execute(steps: Sequence[Step], calls: Sequence[BoundCall], frame: Frame) -> None:
