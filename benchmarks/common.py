@@ -65,8 +65,13 @@ def _repeats(run: Callable[[], Any]) -> int:
     return max(1, math.ceil(BLOCK_SECONDS / max(time.perf_counter() - start, 1e-6)))
 
 
-def ort_session(model: Path | bytes, level: str, threads: int = 1) -> onnxruntime.InferenceSession:
-    """A CPU session of ONNX Runtime at one of `ORT_LEVELS`."""
+def ort_session(
+    model: Path | bytes, level: str, threads: int = 1, prepacking: bool = True
+) -> onnxruntime.InferenceSession:
+    """A CPU session of ONNX Runtime at one of `ORT_LEVELS`.
+
+    Prepacked weights are multiplied in another way, so a folded weight may move last bits.
+    """
     import onnxruntime
 
     options = onnxruntime.SessionOptions()
@@ -76,8 +81,19 @@ def ort_session(model: Path | bytes, level: str, threads: int = 1) -> onnxruntim
     options.intra_op_num_threads = threads
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
+    options.add_session_config_entry("session.disable_prepacking", "0" if prepacking else "1")
     source = model if isinstance(model, bytes) else str(model)
     return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
+
+
+def run_or_none(session: Any, feed: dict[str, Any]) -> list[Any] | None:
+    """The outputs, or None where the model does not take these sizes."""
+    from onnxruntime.capi import onnxruntime_pybind11_state as state
+
+    try:
+        return session.run(None, feed)
+    except (state.InvalidArgument, state.Fail, state.RuntimeException):
+        return None
 
 
 def installed(*peers: str) -> list[str]:

@@ -15,7 +15,14 @@ import sys
 import time
 from typing import Any
 
-from benchmarks.common import in_child, ort_session, selected_models, table, write_results
+from benchmarks.common import (
+    in_child,
+    ort_session,
+    run_or_none,
+    selected_models,
+    table,
+    write_results,
+)
 from benchmarks.zoo import kinds, model_path
 from benchmarks.zoo_inputs import make_inputs
 from tests.zoo.limits import limit, worst_error
@@ -46,7 +53,7 @@ def check_model(model_id: str, level: str) -> dict[str, Any]:
 
     oracle = ort_session(model_path(model_id), "off")
     feed, other_feed = make_inputs(model_id), make_inputs(model_id, seed=1, **OTHER_DIMS)
-    expected, other_expected = oracle.run(None, feed), _run_or_none(oracle, other_feed)
+    expected, other_expected = oracle.run(None, feed), run_or_none(oracle, other_feed)
     start = time.perf_counter()
     compiled = foldline.compile(model_path(model_id), options={"oo.level": level})
     compiled_at = time.perf_counter()
@@ -65,16 +72,6 @@ def check_model(model_id: str, level: str) -> dict[str, Any]:
         "compile_seconds": compiled_at - start,
         "first_run_seconds": ran_at - compiled_at,
     }
-
-
-def _run_or_none(session: Any, feed: dict[str, Any]) -> list[Any] | None:
-    """The outputs, or None where the model does not take these sizes."""
-    from onnxruntime.capi import onnxruntime_pybind11_state as state
-
-    try:
-        return session.run(None, feed)
-    except (state.InvalidArgument, state.Fail, state.RuntimeException):
-        return None
 
 
 def _spread(model_id: str, feed: dict[str, Any], expected: list[Any]) -> float:

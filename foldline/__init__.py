@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from foldline.checking import check
-    from foldline.compiler import CompiledModel, Compiler, compile, optimize
+    from foldline.compiler import CompiledModel, Compiler, compile, optimize, resume
     from foldline.session import Session
     from foldline.support.errors import (
         FoldlineError,
@@ -40,6 +40,7 @@ __all__ = [
     "check",
     "compile",
     "optimize",
+    "resume",
     "set_options",
 ]
 
@@ -50,6 +51,7 @@ _HOMES = {
     "check": "foldline.checking",
     "compile": "foldline.compiler",
     "optimize": "foldline.compiler",
+    "resume": "foldline.compiler",
     "set_options": "foldline.support.options",
 }
 """Where a public name lives; exceptions live in `foldline.support.errors`."""

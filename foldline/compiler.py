@@ -1,6 +1,6 @@
 """One compile, top to bottom: import, verify, stages, and what comes of it.
 
-`compile` and `optimize` are the API; `Compiler` carries the session scope of options.
+`compile`, `optimize` and `resume` are the API; `Compiler` carries the session scope of options.
 """
 
 from __future__ import annotations
@@ -12,18 +12,22 @@ from pathlib import Path
 from typing import Any
 
 from onnx import ModelProto
+from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.utils.exceptions import ParseError
 
+from foldline.dialects import load_dialects
 from foldline.dialects.onnx.verifier import verify_model
 from foldline.exporter import export_model, write_model
 from foldline.exporter.files import serialised
-from foldline.importer import Source, import_model
+from foldline.importer import Source, import_function, import_model
 from foldline.lowering import Program, lower
 from foldline.overrides import freeze_initializers, pin_shapes
 from foldline.session import Session
-from foldline.stages.observers import Dump, Observer, PrintAfter
+from foldline.stages.observers import Dump, Observer, PrintAfter, load_dump
 from foldline.stages.run import run_pipeline
 from foldline.support.debug_options import DebugOptions, resolve_debug
+from foldline.support.errors import InvalidArgumentError, InvalidModel
 from foldline.support.options import Options, resolve
 from foldline.support.remarks import Remark
 from foldline.support.report import Report
@@ -44,7 +48,7 @@ class CompiledModel:
 
     def to_proto(self) -> ModelProto:
         """The model as a message, of its own opset and IR version."""
-        return export_model(self.module, value_info=self.options["export.valueInfo"])
+        return export_model(self.module, **self._policy())
 
     def to_bytes(self) -> bytes:
         """The model as the bytes of a file. Raises ResourceLimit above 2 GiB."""
@@ -63,8 +67,14 @@ class CompiledModel:
             path,
             force=force,
             external_data=external_data,
-            value_info=self.options["export.valueInfo"],
+            **self._policy(),
         )
+
+    def _policy(self) -> dict[str, Any]:
+        return {
+            "value_info": self.options["export.valueInfo"],
+            "unique_nodes": self.options.level != "O0",
+        }
 
     def session(self, threads: int | None = None) -> Session:
         """A session that runs the model; sessions of one model share its program.
@@ -73,7 +83,7 @@ class CompiledModel:
         """
         with self._lock:
             if self._program is None:
-                self._program = lower(self.module)
+                self._program = lower(self.module, read_function=import_function)
         return Session(self._program, self.options.threads if threads is None else threads)
 
 
@@ -97,21 +107,62 @@ class Compiler:
         InvalidOption, InvalidArgumentError, PassFailed, KernelFailed.
         """
         resolved = resolve(options or {}, self.options)
-        shown = resolve_debug() if debug is None else debug
         notes: list[str] = []
         module = import_model(model, notes)
         verify_model(module)
         pin_shapes(module, resolved.input_shapes)
         if resolved["freezeInitializers"]:
             freeze_initializers(module)
-        report = run_pipeline(
-            module,
-            resolved,
-            observers=(*_debug_observers(shown), *observers),
-            stop_after=shown.stop_after,
-        )
-        report.remarks[:0] = [Remark("note", "import", "", "", "", note) for note in notes]
-        return CompiledModel(module, report, resolved)
+        compiled = _through_stages(module, resolved, debug, observers)
+        compiled.report.remarks[:0] = [Remark("note", "import", "", "", "", n) for n in notes]
+        return compiled
+
+    def resume(
+        self,
+        dump: str | os.PathLike[str],
+        start_at: str,
+        *,
+        options: Mapping[str, Any] | None = None,
+        debug: DebugOptions | None = None,
+        observers: Sequence[Observer] = (),
+    ) -> CompiledModel:
+        """Go on from a dump with the stage `start_at`, as if the stages before had just run.
+
+        Options that change a model's inputs belong to the compile that wrote the dump. Raises
+        what `compile` raises, InvalidModel too for a file that is no dump.
+        """
+        resolved = resolve(options or {}, self.options)
+        path = Path(dump)
+        if resolved.input_shapes:
+            raise InvalidArgumentError(f"{path.name}: inputs cannot be pinned in a dump")
+        if debug is not None and debug.dump_to is not None and path.parent.samefile(debug.dump_to):
+            raise InvalidArgumentError(f"'{debug.dump_to}' holds {path.name}; dump elsewhere")
+        context = Context()
+        load_dialects(context)
+        try:
+            module = load_dump(path, context)
+        except (ParseError, UnicodeDecodeError) as error:
+            raise InvalidModel(f"'{path}' is no dump: {error}") from error
+        verify_model(module)
+        return _through_stages(module, resolved, debug, observers, start_at)
+
+
+def _through_stages(
+    module: ModuleOp,
+    options: Options,
+    debug: DebugOptions | None,
+    observers: Sequence[Observer],
+    start_at: str | None = None,
+) -> CompiledModel:
+    shown = resolve_debug() if debug is None else debug
+    report = run_pipeline(
+        module,
+        options,
+        observers=(*_debug_observers(shown), *observers),
+        start_at=start_at,
+        stop_after=shown.stop_after,
+    )
+    return CompiledModel(module, report, options)
 
 
 def compile(
@@ -128,6 +179,18 @@ def compile(
 def optimize(model: Source, *, options: Mapping[str, Any] | None = None) -> ModelProto:
     """A smaller, equal model: the message of the compiled one."""
     return compile(model, options=options).to_proto()
+
+
+def resume(
+    dump: str | os.PathLike[str],
+    start_at: str,
+    *,
+    options: Mapping[str, Any] | None = None,
+    debug: DebugOptions | None = None,
+    observers: Sequence[Observer] = (),
+) -> CompiledModel:
+    """Go on from a dump: `Compiler().resume`."""
+    return Compiler().resume(dump, start_at, options=options, debug=debug, observers=observers)
 
 
 def _debug_observers(debug: DebugOptions) -> tuple[Observer, ...]:

@@ -18,7 +18,7 @@ def ints(values: Array | Sequence[int]) -> tuple[int, ...]:
 
 def zero_of(dtype: np.dtype[Any]) -> Any:
     """What ONNX fills with by default: 0, False, or the empty string."""
-    return "" if dtype == np.object_ else 0
+    return "" if dtype == np.object_ else dtype.type(0)
 
 
 def copy_of(data: Array, out: Array | None) -> Array:

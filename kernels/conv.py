@@ -99,13 +99,23 @@ def _finite_or(fast: Step, safe: Step) -> Step:
     """`fast`, or `safe` where an infinity, a NaN or an overflow reaches its result.
 
     Winograd's transforms mix what a tile sees: one infinity would make NaN of its neighbours too.
+    The bias is added last, as an Add after a convolution without bias would: the bits are the same.
     """
 
-    def run(*inputs: Array | None, scratch: Array, out: Array | None = None) -> Array:
-        result = fast.run(*inputs, scratch=scratch, out=out)
-        if np.isfinite(result).all():
-            return result
-        return safe.run(*inputs, scratch=scratch, out=out)
+    def run(
+        x: Array,
+        w: Array,
+        b: Array | None = None,
+        *,
+        scratch: Array,
+        out: Array | None = None,
+    ) -> Array:
+        result = fast.run(x, w, scratch=scratch, out=out)
+        if not np.isfinite(result).all():
+            result = safe.run(x, w, scratch=scratch, out=out)
+        if b is not None:
+            np.add(result, b.reshape(-1, *(1,) * (result.ndim - 2)), out=result)
+        return result
 
     return Step(run, max(fast.scratch_bytes, safe.scratch_bytes))
 

@@ -50,7 +50,10 @@ def suits_winograd(channels: int, maps: int, group: int, window: Window) -> bool
 
 
 def winograd_step(x: Operand, w: Operand, window: Window) -> Step:
-    """X `(batch, channels, H, W)`, W `(maps, channels, 3, 3)`; constant weights change once."""
+    """X `(batch, channels, H, W)`, W `(maps, channels, 3, 3)`, no bias.
+
+    Constant weights are transformed once.
+    """
     dtype, itemsize = x.dtype, x.dtype.itemsize
     batch, channels, maps = x.shape[0], x.shape[1], w.shape[0]
     height, width = window.output
@@ -75,9 +78,7 @@ def winograd_step(x: Operand, w: Operand, window: Window) -> Step:
     lane_bytes = sum(sizes)
     known = None if w.value is None else _transformed_weights(w.value)
 
-    def run(
-        x: Array, w: Array, b: Array | None = None, *, scratch: Array, out: Array | None = None
-    ) -> Array:
+    def run(x: Array, w: Array, *, scratch: Array, out: Array | None = None) -> Array:
         out = np.empty((batch, maps, height, width), dtype) if out is None else out
         weights = _transformed_weights(w) if known is None else known
 
@@ -96,9 +97,6 @@ def winograd_step(x: Operand, w: Operand, window: Window) -> Step:
                 np.matmul(weights, whole, out=products)
             else:
                 parallel_for(4, lambda u: np.matmul(weights[u], whole[u], out=products[u]))
-            if b is not None:
-                # The only product that is part of every result, with sign plus.
-                np.add(products[1, 1], b[:, None], out=products[1, 1])
             sums = scratch_view(scratch, places[1], (2, 4, maps, rows * across), dtype)
             _transform_output(products, sums, out[image, :, 2 * start : 2 * stop], across)
 

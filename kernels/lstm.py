@@ -7,8 +7,17 @@ from collections.abc import Sequence
 import numpy as np
 
 from foldline.kernels.precision import widened
-from foldline.kernels.recurrent import Cell, State, biases, clipper, directions, run_layer
-from foldline.kernels.recurrent_activations import named_activations
+from foldline.kernels.recurrent import (
+    Cell,
+    Product,
+    State,
+    Step,
+    biases,
+    clipper,
+    directions,
+    run_layer,
+)
+from foldline.kernels.recurrent_activations import Activation, named_activations
 from foldline.kernels.registry import Array, kernel
 
 
@@ -45,33 +54,53 @@ def lstm(
         ("Sigmoid", "Tanh", "Tanh"),
         len(directions(direction)),
     )
-    clipped = clipper(clip)
     size = r.shape[-1]
 
     def cell(d: int) -> Cell:
-        f, g, h = functions[d]
         recurrence = widened(r[d]).T
+        step = lstm_step(
+            lambda h: np.matmul(h, recurrence),
+            functions[d],
+            clipper(clip),
+            None if p is None else widened(p[d]).reshape(3, size),
+            input_forget,
+        )
         bias_w, bias_r = biases(b, d, r.shape[1])
-        peep = None if p is None else widened(p[d]).reshape(3, size)
-
-        def step(projected: Array, state: State) -> State:
-            last, c = state
-            gates = np.matmul(last, recurrence)
-            np.add(gates, projected, out=gates)
-            i, o, forget = (gates[:, n * size : (n + 1) * size] for n in range(3))
-            if peep is None:
-                iof = f(clipped(gates[:, : 3 * size]))
-                i, o, forget = (iof[:, n * size : (n + 1) * size] for n in range(3))
-            else:
-                i = f(clipped(i + peep[0] * c))
-                forget = f(clipped(forget + peep[2] * c))
-            forget = 1 - i if input_forget else forget
-            c = forget * c + i * g(clipped(gates[:, 3 * size :]))
-            if peep is not None:
-                o = f(clipped(o + peep[1] * c))
-            return o * h(c), c
-
         return Cell(bias_w + bias_r, step)
 
     initial = [initial_h, initial_c]
     return run_layer(x, widened(w), initial, sequence_lens, cell, size, direction, layout)
+
+
+def lstm_step(
+    recur: Product,
+    functions: Sequence[Activation],
+    clipped: Activation,
+    peep: Array | None,
+    input_forget: int,
+) -> Step:
+    """The step of a cell; `recur` takes the last output to what it adds to the gates.
+
+    `functions` are those of the gates, the cell and the output; `peep` is `(3, hidden)`.
+    """
+    f, g, h = functions
+
+    def step(projected: Array, state: State) -> State:
+        last, c = state
+        size = c.shape[1]
+        gates = recur(last)
+        np.add(gates, projected, out=gates)
+        i, o, forget = (gates[:, n * size : (n + 1) * size] for n in range(3))
+        if peep is None:
+            iof = f(clipped(gates[:, : 3 * size]))
+            i, o, forget = (iof[:, n * size : (n + 1) * size] for n in range(3))
+        else:
+            i = f(clipped(i + peep[0] * c))
+            forget = f(clipped(forget + peep[2] * c))
+        forget = 1 - i if input_forget else forget
+        c = forget * c + i * g(clipped(gates[:, 3 * size :]))
+        if peep is not None:
+            o = f(clipped(o + peep[1] * c))
+        return o * h(c), c
+
+    return step

@@ -23,6 +23,9 @@ State = tuple[Array, ...]
 Step = Callable[[Array, State], State]
 """(projected inputs (batch, gates * hidden), state) -> new state; the first of it is the output."""
 
+Product = Callable[[Array], Array]
+"""From the rows of a matrix to those of its product with weights."""
+
 
 @dataclass(frozen=True)
 class Cell:
@@ -30,6 +33,8 @@ class Cell:
 
     bias: Array
     step: Step
+    project: Product | None = None
+    """Inputs `(rows, size)` to gates `(rows, gates * hidden)`, where it is no product with W'."""
 
 
 def run_layer(
@@ -99,22 +104,25 @@ def _run_cell(
 ) -> State:
     steps, batch, size = x.shape
     x = _turned(x, lengths) if reverse else x
-    projected = np.matmul(x.reshape(steps * batch, size), w.T).reshape(steps, batch, len(w))
-    np.add(projected, cell.bias, out=projected)
+    rows = x.reshape(steps * batch, size)
+    projected = np.matmul(rows, w.T) if cell.project is None else cell.project(rows)
+    projected = np.add(projected, cell.bias, out=projected).reshape(steps, batch, len(cell.bias))
     outputs = np.zeros(y.shape, y.dtype) if reverse else y
-    state = tuple(initial)
+    last = state = tuple(initial)
     for t in range(steps):
         new = cell.step(projected[t], state)
         if lengths is None:
-            state = new
+            last = state = new
             outputs[t] = state[0]
         else:
             active = (t < lengths)[:, None]
-            state = tuple(np.where(active, n, s) for n, s in zip(new, state, strict=True))
-            np.copyto(outputs[t], state[0], where=active)
+            last = tuple(np.where(active, n, s) for n, s in zip(new, last, strict=True))
+            # What ended must not count where a cell quantises the outputs of all rows.
+            state = tuple(np.where(active, n, n.dtype.type(0)) for n in new)
+            outputs[t] = state[0]
     if reverse:
         y[...] = _turned(outputs, lengths)
-    return state
+    return last
 
 
 def _turned(x: Array, lengths: Array | None) -> Array:

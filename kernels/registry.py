@@ -142,11 +142,17 @@ def compute(entry: Kernel, inputs: Sequence[Array | None], **keywords: Any) -> A
         return entry.function(*inputs, **keywords)
     destination = {"out": keywords.pop("out")} if "out" in keywords else {}
     operands = [None if x is None else Operand(x.shape, x.dtype) for x in inputs]
-    made = entry.function(*operands, **keywords)
+    return run_once(entry.function(*operands, **keywords), inputs, **destination)
+
+
+def run_once(
+    made: Callable[..., Any] | Step, inputs: Sequence[Array | None], **keywords: Any
+) -> Any:
+    """Run what a maker made, in memory of its own."""
     step = made if isinstance(made, Step) else Step(made)
     if step.scratch_bytes:
-        destination["scratch"] = aligned_bytes(step.scratch_bytes)
-    return step.run(*inputs, **destination)
+        keywords["scratch"] = aligned_bytes(step.scratch_bytes)
+    return step.run(*inputs, **keywords)
 
 
 def aligned_bytes(size: int, alignment: int = 64) -> npt.NDArray[np.uint8]:

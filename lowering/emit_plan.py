@@ -2,9 +2,10 @@
 
     onnx.graph {nodes, initializers, calls of functions}  ->  plan.program {constants, plan.call}
 
-Every node becomes a call of its kernel with its attributes resolved. Calls of functions are
-inlined: their bodies resolve operators under the function's own imports, and a reference to an
-attribute takes the caller's value, else the function's default, else the attribute is left out.
+Every node becomes a call of its kernel with its attributes resolved. Calls of functions, and
+nodes that run as one, are inlined: bodies resolve operators under the function's own imports, and
+a reference to an attribute takes the caller's value, else the function's default, else the
+attribute is left out.
 Bodies of control flow become closed: what they use of outer values becomes an operand.
 The module is only read.
 """
@@ -35,6 +36,7 @@ from foldline.dialects.onnx.structure import (
 )
 from foldline.dialects.onnx.structure import (
     DefaultOp,
+    FunctionOp,
     InitializerOp,
     NoneOp,
     ReturnOp,
@@ -46,7 +48,7 @@ from foldline.dialects.onnx.traits import DataDependentShape, NonDeterministic, 
 from foldline.dialects.plan import CallOp, ConstantOp, ProgramOp
 from foldline.dialects.plan import ReturnOp as PlanReturnOp
 from foldline.lowering.order_operations import mark_last_uses, ordered
-from foldline.lowering.select_kernels import Selected
+from foldline.lowering.select_kernels import Chosen, Selected
 from foldline.support.errors import InvalidModel, ResourceLimit, UnsupportedOperator
 
 Constants: TypeAlias = Literal["once", "always"]
@@ -60,7 +62,7 @@ _Entry: TypeAlias = SSAValue | TensorAttr | None
 
 
 def emit_plan(
-    module: ModuleOp, kernels: Mapping[Operation, Selected], constants: Constants = "once"
+    module: ModuleOp, kernels: Mapping[Operation, Chosen], constants: Constants = "once"
 ) -> ProgramOp:
     """The program of a module whose nodes `kernels` covers.
 
@@ -136,7 +138,7 @@ class _Scope:
 
 
 class _Emitter:
-    def __init__(self, kernels: Mapping[Operation, Selected], fold: bool):
+    def __init__(self, kernels: Mapping[Operation, Chosen], fold: bool):
         self.kernels = kernels
         self.fold = fold
         self.defaults: dict[SSAValue, TensorAttr] = {}
@@ -168,17 +170,23 @@ class _Emitter:
                 case DefaultOp():
                     self.defaults[op.argument] = op.value
                 case FunctionCallOp():
-                    self._inline(op, scope)
+                    self._inline(op, op.function, scope)
                 case NodeOp():
-                    self._call(op, scope)
+                    self._run(op, scope)
                 case _:
                     raise InvalidModel(f"{op.name} cannot stand in a graph")
         raise InvalidModel("a graph does not end with onnx.return")
 
-    def _inline(self, op: FunctionCallOp, scope: _Scope) -> None:
+    def _run(self, op: NodeOp, scope: _Scope) -> None:
+        match self.kernels[op]:
+            case FunctionOp() as function:
+                self._inline(op, function, scope)
+            case chosen:
+                self._call(op, chosen, scope)
+
+    def _inline(self, op: NodeOp, function: FunctionOp, scope: _Scope) -> None:
         if op.regions:
             raise UnsupportedOperator(f"{describe(op)} gives a graph to a function")
-        function = op.function
         block = function.body.block
         entries: dict[SSAValue, _Entry] = dict.fromkeys(block.args)
         entries.update(zip(block.args, (scope.entries[v] for v in op.operands), strict=False))
@@ -186,12 +194,11 @@ class _Emitter:
         results = self._operations(block, _Scope(entries, scope.target, given))
         scope.entries.update(zip(op.results, results, strict=False))
 
-    def _call(self, op: NodeOp, scope: _Scope) -> None:
+    def _call(self, op: NodeOp, chosen: Selected, scope: _Scope) -> None:
         self.calls += 1
         if self.calls > MOST_CALLS:
             raise ResourceLimit(f"more than {MOST_CALLS} nodes once functions are inlined")
         target = scope.target
-        chosen = self.kernels[op]
         operands = [target.value(scope.entries[value]) for value in op.operands]
         captures, regions = self._bodies(op, scope)
         properties: dict[str, Attribute] = {

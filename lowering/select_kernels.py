@@ -1,12 +1,14 @@
 """Choose the kernel of every node that may run, or name all operators that have none.
 
-Bodies and called functions are included, functions that nothing calls are not.
+Bodies and called functions are included, functions that nothing calls are not. A node that has no
+kernel may have a function that its schema defines it by, whose nodes have.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import TypeAlias
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -15,10 +17,13 @@ from foldline.dialects.onnx.constant import is_constant
 from foldline.dialects.onnx.op import NodeOp, OnnxOp, node_name, opset_versions, result_names
 from foldline.dialects.onnx.structure import CallOp, FunctionOp, main_graph
 from foldline.kernels.registry import Grade, Kernel, find_kernel
+from foldline.lowering.expand_functions import ReadFunction, function_of
 from foldline.support.errors import InvalidModel, UnsupportedOperator
 
 GRADES: tuple[Grade, ...] = ("fast", "reference")
 NAMES_SHOWN = 3
+MOST_NESTED = 8
+"""So deep may functions of schemas be made of others: none in ONNX needs more than two."""
 
 
 @dataclass(frozen=True)
@@ -35,26 +40,61 @@ class _Missing:
     nodes: list[str] = field(default_factory=list[str])
 
 
-def select_kernels(module: ModuleOp, grades: Sequence[Grade] = GRADES) -> dict[Operation, Selected]:
-    """The kernel of each node reachable from the main graph.
+Chosen: TypeAlias = Selected | FunctionOp
+"""How a node runs: by a kernel, or as a call of a function that no module holds."""
 
-    Raises UnsupportedOperator, once, with every operator that has no kernel of `grades`, and
-    InvalidModel for a function that calls itself.
+
+def select_kernels(
+    module: ModuleOp,
+    grades: Sequence[Grade] = GRADES,
+    read_function: ReadFunction | None = None,
+) -> dict[Operation, Chosen]:
+    """What runs each node reachable from the main graph, and from functions so chosen.
+
+    Raises UnsupportedOperator, once, with every operator that has no kernel of `grades`, and no
+    function or no `read_function` to make it of; InvalidModel for a function that calls itself.
     """
-    chosen: dict[Operation, Selected] = {}
+    selection = _Selection(grades, read_function)
     missing: dict[tuple[str, str, str], _Missing] = {}
-    for op in _reachable(main_graph(module), {}, ()):
-        since = schema_version(op)
-        kernel = None if since is None else find_kernel(op.domain, op.op_type, since, grades)
-        if kernel is not None and since is not None:
-            chosen[op] = Selected(kernel, since)
-            continue
-        version = _version_text(op, since)
+    for op in selection.choose(main_graph(module), MOST_NESTED):
+        version = _version_text(op, schema_version(op))
         key = (op.domain, op.op_type, version)
         missing.setdefault(key, _Missing(version)).nodes.append(_name(op))
     if missing:
         raise UnsupportedOperator(_message(missing))
-    return chosen
+    return selection.chosen
+
+
+class _Selection:
+    def __init__(self, grades: Sequence[Grade], read_function: ReadFunction | None):
+        self.chosen: dict[Operation, Chosen] = {}
+        self._grades = grades
+        self._read_function = read_function
+
+    def choose(self, scope: Operation, depth: int) -> list[NodeOp]:
+        """Choose for all nodes within `scope`; gives those for which there is nothing."""
+        missing: list[NodeOp] = []
+        for op in _reachable(scope, {}, ()):
+            found = self._kernel(op) or self._function(op, depth)
+            if found is None:
+                missing.append(op)
+            else:
+                self.chosen[op] = found
+        return missing
+
+    def _kernel(self, op: NodeOp) -> Selected | None:
+        since = schema_version(op)
+        if since is None:
+            return None
+        kernel = find_kernel(op.domain, op.op_type, since, self._grades)
+        return None if kernel is None else Selected(kernel, since)
+
+    def _function(self, op: NodeOp, depth: int) -> FunctionOp | None:
+        """The function of a node, if there is something for all nodes of that."""
+        if self._read_function is None or not depth:
+            return None
+        function = function_of(op, self._read_function)
+        return None if function is None or self.choose(function, depth - 1) else function
 
 
 def schema_version(op: NodeOp) -> int | None:

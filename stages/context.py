@@ -13,6 +13,7 @@ from foldline.dialects.onnx.op import node_name, result_names
 from foldline.stages.folding.engine import Engines, installed_engines
 from foldline.stages.inference.library import LibraryInference
 from foldline.stages.rewriting import Rewriter
+from foldline.stages.symbols.knowledge import Knowledge
 from foldline.support.remarks import Kind, Remark, Remarks
 
 
@@ -70,6 +71,12 @@ class PassContext:
     def library(self) -> LibraryInference:
         """The onnx library's inference, which remembers what it has inferred."""
         return LibraryInference()
+
+    @cached_property
+    def knowledge(self) -> Knowledge:
+        """What is known of sizes and of elements of small tensors, symbols included."""
+        trusts = self.options is not EVERYTHING and bool(self.options["inputs.trustNames"])
+        return Knowledge(trust_names=trusts)
 
     def remark(self, kind: Kind, pass_name: str, op: Operation, message: str) -> None:
         """Record a remark on an operation."""

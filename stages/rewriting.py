@@ -7,19 +7,23 @@ without a walk, and a driver learns which operations a change touched.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any
 
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 from xdsl.traits import ConstantLike
 
-from foldline.dialects.onnx.attributes import Names, NamesAttr, TextsAttr
+from foldline.dialects.fold.flags import folded_nodes, set_from_folding
+from foldline.dialects.fold.known import KNOWN_ARGUMENTS
+from foldline.dialects.onnx.attributes import Names, NamesAttr
 from foldline.dialects.onnx.constant import ConstantOp, is_constant
 from foldline.dialects.onnx.op import NodeOp, node_name, opset_versions, result_names
 from foldline.dialects.onnx.structure import GraphOp, InitializerOp, ReturnOp, interface
 from foldline.dialects.onnx.tensor import TensorAttr
 from foldline.dialects.onnx.types import tensor_type_of
+from foldline.stages.facts import FactKeeper, noted_on
+from foldline.stages.folding.known import mark_of
 
 Array = npt.NDArray[Any]
 
@@ -27,51 +31,31 @@ MAX_PROVENANCE = 16
 """So many names of folded nodes are kept on a constant: a chain of folds must stay linear."""
 
 
-class Listener(Protocol):
-    """What a driver hears of changes."""
-
-    def created(self, op: Operation) -> None:
-        """An operation was inserted."""
-        ...
-
-    def changed(self, op: Operation) -> None:
-        """An operation has another operand."""
-        ...
-
-    def retyped(self, value: SSAValue) -> None:
-        """A value has another type."""
-        ...
-
-    def erasing(self, op: Operation) -> None:
-        """An operation without uses is about to go."""
-        ...
-
-
-class _Nobody:
-    def created(self, op: Operation) -> None: ...
-    def changed(self, op: Operation) -> None: ...
-    def retyped(self, value: SSAValue) -> None: ...
-    def erasing(self, op: Operation) -> None: ...
-
-
-NOBODY: Listener = _Nobody()
-
-
-class Rewriter:
+class Rewriter(FactKeeper):
     """Changes a module."""
 
     def __init__(self, module: ModuleOp):
+        super().__init__()
         self.nodes = count_nodes(module)
         """Nodes of the module, constants not counted."""
-        self.changes = 0
-        """Grows with every change."""
-        self.listener = NOBODY
 
     def set_type(self, value: SSAValue, new: Attribute) -> None:
-        """Give a value another type."""
+        """Give a value another type; facts about it and its readers go."""
         value._type = new  # pyright: ignore[reportPrivateUsage]
         self.changes += 1
-        self.listener.retyped(value)
+        owner = value.owner
+        if isinstance(owner, Operation):
+            self.drop_facts(owner)
+        elif (holder := owner.parent_op()) is not None:
+            holder.attributes.pop(KNOWN_ARGUMENTS, None)
+        self.withdraw(value)
+
+    def take_mark(self, op: NodeOp, stage: str) -> None:
+        """Replace a marked node by its potential constants, which are real ones from now on."""
+        mark = mark_of(op)
+        assert mark is not None
+        self.count_taken(op, mark, stage)
+        self.replace_by_constants(op, [None if t is None else t.array for t in mark.tensors])
 
     def set_operands(self, op: Operation, operands: Sequence[SSAValue]) -> None:
         """Give an operation other operands, all at once."""
@@ -86,20 +70,33 @@ class Rewriter:
         self.changes += 1
         self.listener.created(op)
 
+    def move_before(self, op: Operation, anchor: Operation) -> None:
+        """Move an operation, with all it holds and all that is known of it, out of a body."""
+        assert anchor.parent is not None
+        op.detach()
+        anchor.parent.insert_op_before(op, anchor)
+        self.changes += 1
+        self.listener.created(op)
+
     def erase(self, op: Operation) -> None:
         """Remove an operation that has no uses left, with all it holds."""
         self.nodes -= count_nodes(op)
         self.changes += 1
+        self.count_erased(op)
         self.listener.erasing(op)
         op.detach()
         op.erase()
 
     def replace_uses(self, old: SSAValue, new: SSAValue) -> None:
         """Use `new` wherever `old` is used; names stay where they are."""
+        self._replace_uses(old, new, hold=False)
+
+    def _replace_uses(self, old: SSAValue, new: SSAValue, *, hold: bool) -> None:
+        """`hold`: what was concluded from the old value is concluded from the new one as well."""
         users = dict.fromkeys(use.operation for use in old.uses)
         old.replace_all_uses_with(new)
         for user in users:
-            self._touch(user)
+            self._touch(user, hold=hold)
 
     def replace_values(self, op: Operation, values: Sequence[SSAValue | None]) -> str | None:
         """Replace results by existing values (None: a result without uses) and remove `op`.
@@ -123,22 +120,24 @@ class Rewriter:
         self.erase(op)
         return None
 
-    def replace_by_constants(self, op: NodeOp, arrays: Sequence[Array]) -> None:
+    def replace_by_constants(self, op: NodeOp, arrays: Sequence[Array | None]) -> None:
         """Replace a node by one constant for each result that is used; forget unused inputs.
 
         The constants bear the names of the results and the names of the folded nodes as
-        provenance. Inputs that only `op` used go when they are constants themselves.
+        provenance. Inputs that only `op` used go when they are constants themselves. Facts of
+        readers hold, as the constants are what the node would have given.
         """
         sources = dict.fromkeys(v.owner for v in op.operands if not isinstance(v.owner, Block))
-        provenance = TextsAttr(_provenance(op, sources))
+        provenance = _provenance(op, sources)
         label: str | None = node_name(op)
         for result, array, name in zip(op.results, arrays, result_names(op), strict=True):
             if result.first_use is None:
                 continue
+            assert array is not None
             constant = self.constant_before(op, array, Names(label, (name,)))
-            constant.attributes["fold.from_folding"] = provenance
+            set_from_folding(constant, provenance)
             label = None
-            self.replace_uses(result, constant.results[0])
+            self._replace_uses(result, constant.results[0], hold=True)
         self.erase(op)
         for source in sources:
             if is_constant(source) and source.results[0].first_use is None:
@@ -160,8 +159,9 @@ class Rewriter:
         self.insert_before(constant, anchor if is_node else block.first_op or anchor)
         return constant
 
-    def _touch(self, op: Operation) -> None:
-        op.attributes.pop("fold.known", None)
+    def _touch(self, op: Operation, *, hold: bool = False) -> None:
+        if not hold:
+            self.drop_facts(noted_on(op))
         self.changes += 1
         self.listener.changed(op)
 
@@ -221,7 +221,5 @@ def _provenance(op: NodeOp, sources: dict[Operation, None]) -> tuple[str, ...]:
     own = node_name(op) or next((name for name in result_names(op) if name), op.op_type)
     names: dict[str, None] = {own: None}
     for source in sources:
-        given = source.attributes.get("fold.from_folding")
-        if isinstance(given, TextsAttr):
-            names.update(dict.fromkeys(given.data))
+        names.update(dict.fromkeys(folded_nodes(source) or ()))
     return tuple(names)[:MAX_PROVENANCE]

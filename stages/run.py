@@ -50,6 +50,8 @@ def run_pipeline(
     run.report.remarks = list(run.context.remarks)
     run.report.bounds = run.context.bounds
     run.report.engines = run.context.engines.rows
+    marks = run.context.rewriter.marks
+    run.report.marks = [marks[source] for source in sorted(marks)]
     return run.report
 
 

@@ -1,7 +1,7 @@
 """`fold.known`: what the stages know about the values of an operation, as one attribute.
 
-`#fold.known<[_, "int64", [3], [1, _, 3], "infer-shapes"], …>`: one entry a result. Facts about
-block arguments stand on the operation that owns the region, in `fold.known_arguments`.
+`#fold.known<[_, "int64", [3], [1, _, "2*N"], "dimension-compute"], …>`: one entry a result.
+Facts about block arguments stand on the operation that owns the region, in `fold.known_arguments`.
 
 A fact is discardable: comparison and merging ignore it, and whoever changes operand types or
 values drops the facts that hang on them.
@@ -20,7 +20,7 @@ from xdsl.printer import Printer
 
 from foldline.dialects.onnx.tensor import TensorAttr
 from foldline.dialects.onnx.text import parse_text
-from foldline.support.text import quoted
+from foldline.support.text import quoted, unquoted
 
 KNOWN = "fold.known"
 KNOWN_ARGUMENTS = "fold.known_arguments"
@@ -33,8 +33,8 @@ class PartlyKnown:
     element: str
     """ONNX's name of the element type: `int64`."""
     shape: tuple[int, ...]
-    elements: tuple[int | None, ...]
-    """None where an element is not known."""
+    elements: tuple[int | str | None, ...]
+    """A number; the text of an expression of unknown sizes; None where an element is not known."""
     source: str
     """The pass that found it."""
 
@@ -80,9 +80,13 @@ def _print_fact(printer: Printer, fact: Fact | None) -> None:
             printer.print_string(f", {quoted(fact.source)}]")
         case PartlyKnown():
             shape = ", ".join(map(str, fact.shape))
-            elements = ", ".join("_" if e is None else str(e) for e in fact.elements)
+            elements = ", ".join(map(_element_text, fact.elements))
             head = f"[{quoted(fact.element)}, [{shape}], [{elements}]"
             printer.print_string(f"{head}, {quoted(fact.source)}]")
+
+
+def _element_text(element: int | str | None) -> str:
+    return "_" if element is None else quoted(element) if isinstance(element, str) else str(element)
 
 
 def _fact(parser: AttrParser) -> Fact | None:
@@ -111,7 +115,10 @@ def _source(parser: AttrParser) -> str:
     return parse_text(parser)
 
 
-def _element(parser: AttrParser) -> int | None:
+def _element(parser: AttrParser) -> int | str | None:
+    text = parser.parse_optional_str_literal()
+    if text is not None:
+        return unquoted(text)
     number = parser.parse_optional_integer(allow_boolean=False)
     if number is None:
         parser.parse_characters("_")

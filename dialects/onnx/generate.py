@@ -7,8 +7,10 @@ from collections.abc import Iterable
 from xdsl.irdl import traits_def
 from xdsl.traits import Pure
 
+from foldline.dialects.onnx.math import ELEMENT_WISE
 from foldline.dialects.onnx.op import OnnxOp, onnx_op
 from foldline.dialects.onnx.schema import Signature, declare, operators
+from foldline.dialects.onnx.traits import ElementWise
 
 
 def complete(written: tuple[type[OnnxOp], ...]) -> dict[tuple[str, str], type[OnnxOp]]:
@@ -32,5 +34,7 @@ def declared(signatures: Iterable[Signature], dialect: str) -> dict[tuple[str, s
 
 def _generated(domain: str, op_type: str, name: str | None = None) -> type[OnnxOp]:
     doc = f"ONNX `{op_type}` of domain `{domain or 'ai.onnx'}`, made from its schema."
-    members = {"__doc__": doc, "__module__": __name__, "traits": traits_def(Pure())}
+    is_element_wise = not domain and op_type in ELEMENT_WISE
+    traits = traits_def(Pure(), ElementWise()) if is_element_wise else traits_def(Pure())
+    members = {"__doc__": doc, "__module__": __name__, "traits": traits}
     return onnx_op(op_type, domain, name=name)(type(f"{op_type}Op", (OnnxOp,), members))

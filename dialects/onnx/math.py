@@ -108,3 +108,13 @@ class CastOp(UnaryOp):
 
 
 OPERATORS = (AddOp, MulOp, SubOp, DivOp, PowOp, ClipOp, ReluOp, WhereOp, CastOp)
+
+ELEMENT_WISE = frozenset(
+    """
+    Abs Acos Acosh And Asin Asinh Atan Atanh BitShift BitwiseAnd BitwiseNot BitwiseOr BitwiseXor
+    Ceil Celu Cos Cosh Elu Equal Erf Exp Floor Gelu Greater GreaterOrEqual HardSigmoid HardSwish
+    IsInf IsNaN LeakyRelu Less LessOrEqual Log Max Mean Min Mish Mod Neg Not Or Reciprocal Round
+    Selu Shrink Sigmoid Sign Sin Sinh Softplus Softsign Sqrt Sum Swish Tan Tanh ThresholdedRelu Xor
+    """.split()
+)
+"""Operators beside those above that are element-wise and, of several inputs, broadcast all."""

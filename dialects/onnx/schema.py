@@ -150,16 +150,17 @@ def operators() -> dict[tuple[str, str], tuple[Signature, ...]]:
 
 
 def declare(signatures: Iterable[Signature]) -> tuple[Signature, ...]:
-    """Make operators known that `onnx.defs` lacks, each at one version.
+    """Make operators known that `onnx.defs` lacks, or lacks in early versions.
 
-    Raises ValueError for an operator that is known already.
+    Raises ValueError for an operator that is known at that version already.
     """
     declared = tuple(signatures)
     for entry in declared:
         key = entry.domain, entry.op_type
-        if key in operators():
+        known = operators().get(key, ())
+        if any(entry.since == other.since for other in known):
             raise ValueError(f"{entry.op_type} of domain '{entry.domain}' is declared twice")
-        operators()[key] = (entry,)
+        operators()[key] = tuple(sorted((*known, entry), key=lambda s: s.since))
     signature.cache_clear()
     return declared
 

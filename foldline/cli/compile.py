@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fnmatch import fnmatch
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
@@ -33,6 +33,10 @@ class Delivery:
     external_data: bool
 
 
+Start: TypeAlias = tuple[str, str]
+"""A stage, and the dump to start it from."""
+
+
 @dataclass(frozen=True)
 class Job:
     """One model to compile."""
@@ -42,6 +46,7 @@ class Job:
     graph: Mapping[str, Any]
     session: Mapping[str, Any]
     debug: DebugOptions
+    start: Start | None = None
 
 
 def _request_flags(command: Command) -> Command:
@@ -63,12 +68,30 @@ def _request_flags(command: Command) -> Command:
 @click.command("compile")
 @click.argument("model", required=False)
 @click.option("-o", "--output", metavar="OUT", help="Where to write the model; - is a pipe.")
+@click.option(
+    "--start-at",
+    "start",
+    nargs=2,
+    metavar="STAGE DUMP",
+    help="Go on from a dump, which MODEL may then be left out for, with this stage.",
+)
 @_request_flags
 def compile_command(
-    model: str | None, output: str | None, config: str | None, **delivery: bool
+    model: str | None,
+    output: str | None,
+    config: str | None,
+    start: Start | None,
+    **delivery: bool,
 ) -> None:
     """Compile MODEL (- for standard input), or the models of a configuration."""
-    _run_jobs(_jobs(model, output, config), Delivery(**delivery))
+    request = Delivery(**delivery)
+    if start is None:
+        _run_jobs(_jobs(model, output, config), request)
+        return
+    if request.check and model is None:
+        raise click.UsageError("--check needs the MODEL that the dump was made of")
+    (job,) = _jobs(model or start[1], output, config)
+    _run_jobs([replace(job, start=start)], request)
 
 
 @click.command("optimize")
@@ -147,9 +170,14 @@ def _refuse_bad_output(job: Job, delivery: Delivery) -> None:
 def _run_job(job: Job, delivery: Delivery) -> None:
     from foldline.compiler import Compiler
 
-    source = model_source(job.model)
+    compiler = Compiler(job.session)
     with progress(f"compiling {job.model}"):
-        compiled = Compiler(job.session).compile(source, options=job.graph, debug=job.debug)
+        if job.start is None:
+            source = model_source(job.model)
+            compiled = compiler.compile(source, options=job.graph, debug=job.debug)
+        else:
+            source, (stage, dump) = job.model, job.start
+            compiled = compiler.resume(dump, stage, options=job.graph, debug=job.debug)
     document = {"model": job.model, "output": job.output, "report": compiled.report.to_json()}
     to_stderr = job.output == "-"
     if not delivery.as_json:

@@ -20,9 +20,15 @@ from foldline.support.passes import PASSES
 
 
 @click.command("passes")
+@click.option("--markdown", is_flag=True, help="Print the page docs/passes.md.")
 @json_flag
-def passes_command(as_json: bool) -> None:
+def passes_command(markdown: bool, as_json: bool) -> None:
     """List the passes: level, switch, whether they preserve bits."""
+    if markdown:
+        from foldline.cli.passes_page import passes_page
+
+        click.echo(passes_page(), nl=False)
+        return
     if as_json:
         print_json([vars(info) for info in PASSES.values()])
         return

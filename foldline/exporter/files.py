@@ -5,6 +5,8 @@ from __future__ import annotations
 import hashlib
 import os
 import tempfile
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 from google.protobuf.message import EncodeError
@@ -28,6 +30,7 @@ def write_model(
     force: bool = False,
     external_data: bool = False,
     value_info: ValueInfoPolicy = "keep",
+    unique_nodes: bool = False,
 ) -> None:
     """Write the model of a module to `path`.
 
@@ -40,11 +43,11 @@ def write_model(
         raise InvalidArgumentError(f"'{target}' exists; use --force (force=True) to replace it")
     if not target.parent.is_dir():
         raise InvalidArgumentError(f"folder '{target.parent}' does not exist")
+    export = partial(export_model, module, value_info=value_info, unique_nodes=unique_nodes)
     if external_data or _weight_bytes(module) > MAX_MESSAGE_BYTES // 2:
-        _write_external(module, target, value_info)
+        _write_external(export, target)
     else:
-        data = serialised(export_model(module, value_info=value_info))
-        _replace(target, data)
+        _replace(target, serialised(export()))
 
 
 def serialised(proto: ModelProto) -> bytes:
@@ -58,18 +61,17 @@ def serialised(proto: ModelProto) -> bytes:
         ) from error
 
 
-def _write_external(module: ModuleOp, target: Path, value_info: ValueInfoPolicy) -> None:
+def _write_external(export: Callable[..., ModelProto], target: Path) -> None:
     """Two passes: the data file's name hangs on its content, and the message names the file."""
     handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
     temporary = Path(name)
     try:
         with os.fdopen(handle, "wb") as file:
-            export_model(module, value_info=value_info, tensors=ExternalWriter(file, "pending"))
+            export(tensors=ExternalWriter(file, "pending"))
         location = f"{target.stem}.{_digest(temporary)}.data"
         with open(os.devnull, "wb") as nowhere:
             writer = ExternalWriter(nowhere, location)
-            proto = export_model(module, value_info=value_info, tensors=writer)
-        data = serialised(proto)
+            data = serialised(export(tensors=writer))
         os.chmod(temporary, 0o666 & ~_umask())
         os.replace(temporary, target.parent / location)
         _replace(target, data)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, MutableSequence
+from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias, cast
 
 from onnx import (
@@ -11,21 +12,16 @@ from onnx import (
     GraphProto,
     ModelProto,
     NodeProto,
-    OperatorSetIdProto,
     SparseTensorProto,
-    StringStringEntryProto,
     TensorProto,
-    ValueInfoProto,
 )
 from xdsl.dialects.builtin import IntegerAttr, ModuleOp
 from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from foldline.dialects.onnx.attribute_proto import fill_attribute
 from foldline.dialects.onnx.attributes import (
-    Metadata,
     MetadataAttr,
     NamesAttr,
-    OpsetsAttr,
     ResidualAttr,
     TextAttr,
     ValueInfo,
@@ -39,12 +35,20 @@ from foldline.dialects.onnx.structure import (
     functions,
     interface,
     main_graph,
+    terminator,
 )
 from foldline.dialects.onnx.tensor import TensorAttr
 from foldline.dialects.onnx.type_proto import to_type_proto
-from foldline.exporter.names import Names
+from foldline.exporter.declarations import (
+    fill_info,
+    fill_metadata,
+    fill_opsets,
+    list_initializers,
+)
+from foldline.exporter.names import Names, make_unique
 from foldline.exporter.splats import SplatForm
 from foldline.exporter.tensors import TensorWriter
+from foldline.stages.inference.joining import refine
 
 ValueInfoPolicy: TypeAlias = Literal["keep", "all", "none"]
 """`keep`: as declared in the source; `all`: the types the IR knows; `none`: no entries."""
@@ -52,31 +56,50 @@ ExternalPolicy: TypeAlias = Literal["embed", "keep"]
 """`embed`: external data goes into the message; `keep`: the message names the source's files."""
 
 
+_FIRST_IR_WITH_DEFAULTS = 4
+"""Below, every initializer is listed among the inputs."""
+
+
 def export_model(
     module: ModuleOp,
     *,
     value_info: ValueInfoPolicy = "keep",
     external: ExternalPolicy = "embed",
+    unique_nodes: bool = False,
     tensors: TensorWriter | None = None,
 ) -> ModelProto:
-    """The model of a module, of its own opset and IR version. The module is not changed."""
+    """The model of a module, of its own opset and IR version. The module is not changed.
+
+    With `unique_nodes`, of several nodes of one name in a graph all but the first are renamed: the
+    specification allows them, but there are runtimes that do not.
+    """
     writer = TensorWriter() if tensors is None else tensors
+    policy = _Policy(value_info, external, unique_nodes)
     proto = ModelProto()
     _merge_residual(proto, module)
     proto.ir_version = cast("IntegerAttr", module.attributes["onnx.ir_version"]).value.data
     graph = main_graph(module)
-    _fill_opsets(proto.opset_import, graph.opsets)
+    fill_opsets(proto.opset_import, graph.opsets)
     if isinstance(doc := module.attributes.get("onnx.doc"), TextAttr):
         proto.doc_string = doc.data
     if isinstance(metadata := module.attributes.get("onnx.metadata"), MetadataAttr):
-        _fill_metadata(proto.metadata_props, metadata.data)
+        fill_metadata(proto.metadata_props, metadata.data)
     for function in functions(module):
-        _fill_function(proto.functions.add(), function, _Exporter(value_info, external, writer))
-    exporter = _Exporter(value_info, external, writer)
+        _fill_function(proto.functions.add(), function, _Exporter(policy, writer))
+    exporter = _Exporter(policy, writer)
     exporter.names = Names(graph.body.block)
     proto.graph.SetInParent()
     exporter.graph(proto.graph, graph.body.block)
+    if proto.ir_version < _FIRST_IR_WITH_DEFAULTS:
+        list_initializers(proto.graph)
     return proto
+
+
+@dataclass(frozen=True)
+class _Policy:
+    value_info: ValueInfoPolicy
+    external: ExternalPolicy
+    unique_nodes: bool
 
 
 class _Exporter:
@@ -84,11 +107,8 @@ class _Exporter:
 
     names: Names
 
-    def __init__(
-        self, value_info: ValueInfoPolicy, external: ExternalPolicy, tensors: TensorWriter
-    ):
-        self.value_info = value_info
-        self.external = external
+    def __init__(self, policy: _Policy, tensors: TensorWriter):
+        self.policy = policy
         self.tensors = tensors
 
     def graph(self, proto: GraphProto, block: Block) -> None:
@@ -100,13 +120,19 @@ class _Exporter:
         if it.doc is not None:
             proto.doc_string = it.doc
         if it.metadata is not None:
-            _fill_metadata(proto.metadata_props, it.metadata)
+            fill_metadata(proto.metadata_props, it.metadata)
         constants = {self.names[op.results[0]] for op in block.ops if isinstance(op, InitializerOp)}
+        arguments = iter(block.args)
         for info in it.inputs:
-            if not info.is_constant or info.name in constants:
-                _fill_info(proto.input.add(), info)
-        for info in it.outputs:
-            _fill_info(proto.output.add(), info)
+            if not info.is_constant:
+                argument = next(arguments)
+                info = self._described(info, argument)
+                fill_info(proto.input.add(), info, self.names[argument])
+            elif info.name in constants:
+                fill_info(proto.input.add(), info)
+        values = terminator(block).operands
+        for info, value, name in zip(it.outputs, values, self.names.outputs[block], strict=True):
+            fill_info(proto.output.add(), self._described(info, value), name)
         for op in block.ops:
             if isinstance(op, InitializerOp):
                 self._initializer(proto, op, self.names[op.results[0]])
@@ -114,6 +140,18 @@ class _Exporter:
                 self._initializer(proto, op, self.names[op.argument])
         self.nodes(proto.node, block)
         self._declarations(proto, block)
+
+    def _described(self, info: ValueInfo, value: SSAValue) -> ValueInfo:
+        """What is declared; a type that it lacks, or that inference contradicts, is given.
+
+        Bodies of functions may lack types, and real models declare outputs of a wrong rank.
+        """
+        if self.policy.value_info != "all":
+            return info
+        if info.type is None:
+            return replace(info, type=value.type)
+        refined = refine(info.type, value.type, trusted=True)
+        return info.with_type(refined.type) if refined.contradiction else info
 
     def nodes(self, nodes: MutableSequence[NodeProto], block: Block) -> None:
         """The nodes of a block, and the copies its outputs need."""
@@ -126,6 +164,8 @@ class _Exporter:
                     nodes.extend(splat.nodes(self.names))
         for value, name in self.names.copies.get(block, ()):
             nodes.append(NodeProto(op_type="Identity", input=[self.names[value]], output=[name]))
+        if self.policy.unique_nodes:
+            make_unique(nodes)
 
     def node(self, op: NodeOp) -> NodeProto:
         """One node."""
@@ -178,23 +218,23 @@ class _Exporter:
         proto.initializer.append(tensor)
 
     def _merge(self, target: AttributeProto, source: AttributeProto) -> None:
-        if self.external == "embed" and source.HasField("t"):
+        if self.policy.external == "embed" and source.HasField("t"):
             _forget_external(source.t)
         target.MergeFrom(source)
 
     def _merge_tensor(self, target: TensorProto, source: TensorProto) -> None:
-        if self.external == "embed":
+        if self.policy.external == "embed":
             _forget_external(source)
         target.MergeFrom(source)
 
     def _declarations(self, proto: GraphProto, block: Block) -> None:
         it = interface(block)
-        if self.value_info == "keep":
+        if self.policy.value_info == "keep":
             for info in it.value_info:
-                _fill_info(proto.value_info.add(), info)
-        elif self.value_info == "all":
+                fill_info(proto.value_info.add(), info)
+        elif self.policy.value_info == "all":
             declared = {info.name: info for info in it.value_info}
-            fixed = {info.name for info in (*it.inputs, *it.outputs)}
+            fixed = {info.name for info in (*proto.input, *proto.output)}
             for value in _node_results(block):
                 name = self.names[value]
                 type_ = to_type_proto(value.type)
@@ -202,7 +242,7 @@ class _Exporter:
                     known = declared.get(name, ValueInfo(name))
                     if known.type != value.type:
                         known = known.with_type(value.type)
-                    _fill_info(proto.value_info.add(), known)
+                    fill_info(proto.value_info.add(), known)
 
 
 def _taken(attributes: MutableSequence[AttributeProto]) -> dict[str, AttributeProto]:
@@ -240,30 +280,7 @@ def _fill_header(proto: NodeProto, op: NodeOp) -> None:
     if isinstance(doc := op.attributes.get("onnx.doc"), TextAttr):
         proto.doc_string = doc.data
     if isinstance(metadata := op.attributes.get("onnx.metadata"), MetadataAttr):
-        _fill_metadata(proto.metadata_props, metadata.data)
-
-
-def _fill_info(proto: ValueInfoProto, info: ValueInfo) -> None:
-    proto.MergeFromString(info.residual)
-    proto.name = info.name
-    if info.type is not None and not proto.HasField("type"):
-        type_ = to_type_proto(info.type)
-        if type_ is not None:
-            proto.type.CopyFrom(type_)
-    if info.doc is not None:
-        proto.doc_string = info.doc
-    if info.metadata is not None:
-        _fill_metadata(proto.metadata_props, info.metadata)
-
-
-def _fill_metadata(target: MutableSequence[StringStringEntryProto], metadata: Metadata) -> None:
-    target.extend(StringStringEntryProto(key=key, value=value) for key, value in metadata)
-
-
-def _fill_opsets(target: MutableSequence[OperatorSetIdProto], opsets: OpsetsAttr) -> None:
-    target.extend(
-        OperatorSetIdProto(domain=domain, version=version) for domain, version in opsets.data
-    )
+        fill_metadata(proto.metadata_props, metadata.data)
 
 
 def _merge_residual(proto: ModelProto | FunctionProto, op: Operation) -> None:
@@ -282,11 +299,11 @@ def _fill_function(proto: FunctionProto, op: FunctionOp, exporter: _Exporter) ->
         proto.domain = op.domain.data
     if op.overload is not None:
         proto.overload = op.overload.data
-    _fill_opsets(proto.opset_import, op.opsets)
+    fill_opsets(proto.opset_import, op.opsets)
     if isinstance(doc := op.attributes.get("onnx.doc"), TextAttr):
         proto.doc_string = doc.data
     if isinstance(metadata := op.attributes.get("onnx.metadata"), MetadataAttr):
-        _fill_metadata(proto.metadata_props, metadata.data)
+        fill_metadata(proto.metadata_props, metadata.data)
     proto.attribute.extend(op.parameters.data)
     for name, value in cast("Mapping[str, Attribute]", op.defaults.data).items():
         attribute = proto.attribute_proto.add()
@@ -300,4 +317,4 @@ def _fill_function(proto: FunctionProto, op: FunctionOp, exporter: _Exporter) ->
     proto.output.extend(info.name for info in it.outputs)
     exporter.nodes(proto.node, block)
     for info in it.value_info:
-        _fill_info(proto.value_info.add(), info)
+        fill_info(proto.value_info.add(), info)

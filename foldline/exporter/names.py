@@ -6,6 +6,10 @@ made that nothing else uses.
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
+
+from onnx import NodeProto
 from xdsl.ir import Block, BlockArgument, OpResult, SSAValue
 
 from foldline.dialects.onnx.op import result_names
@@ -19,6 +23,8 @@ class Names:
     def __init__(self, block: Block):
         self.copies: dict[Block, list[tuple[SSAValue, str]]] = {}
         """Per block: a value, and an output name that needs a copy of it (an Identity)."""
+        self.outputs: dict[Block, list[str]] = {}
+        """Per block: the names of its outputs. Those of bodies mean nothing outside, and yield."""
         self._names: dict[SSAValue, str] = {}
         self._reserved = _interface_names(block)
         self._fresh = 0
@@ -41,9 +47,10 @@ class Names:
         """Name the values of a block; `outer` are the names in sight around it."""
         visible: set[str] = set()
         for argument, info in zip(block.args, interface(block).argument_infos(), strict=True):
-            self._names[argument] = info.name
-            visible.add(info.name)
-        outputs = self._outputs(block)
+            name = self._unhidden(info.name, outer)
+            self._names[argument] = name
+            visible.add(name)
+        outputs = self._outputs(block, outer)
         for op in block.ops:
             for region in op.regions:
                 self._block(region.block, (*outer, visible))
@@ -57,20 +64,25 @@ class Names:
                     self._names[result] = name
                 visible.add(self._names[result])
 
-    def _outputs(self, block: Block) -> set[str]:
+    def _unhidden(self, name: str, outer: tuple[set[str], ...]) -> str:
+        """A name of a body's interface, or another one where it would hide an outer name."""
+        return self.fresh(name) if any(name in names for names in outer) else name
+
+    def _outputs(self, block: Block, outer: tuple[set[str], ...]) -> set[str]:
         """Give each output its interface name: to its value, or to a copy of it."""
         own = {info.name for info in interface(block).inputs if info.is_constant}
         end = terminator(block)
-        seen: set[str] = set()
+        seen: dict[str, str] = {}
         for value, info in zip(end.operands, interface(block).outputs, strict=True):
             if info.name in seen:
                 continue
-            seen.add(info.name)
-            if self._may_rename(value, block, info.name, own):
-                self._names[value] = info.name
-            elif self._names.get(value, own_name(value)) != info.name:
-                self.copies.setdefault(block, []).append((value, info.name))
-        return seen
+            name = seen[info.name] = self._unhidden(info.name, outer)
+            if self._may_rename(value, block, name, own):
+                self._names[value] = name
+            elif self._names.get(value, own_name(value)) != name:
+                self.copies.setdefault(block, []).append((value, name))
+        self.outputs[block] = [seen[info.name] for info in interface(block).outputs]
+        return set(seen.values())
 
     def _may_rename(self, value: SSAValue, block: Block, name: str, constants: set[str]) -> bool:
         """Whether a value may take an output's name: it is made here and has no fixed name."""
@@ -78,6 +90,22 @@ class Names:
             return False
         own = own_name(value)
         return value not in self._names and (own == name or own not in constants)
+
+
+def make_unique(nodes: Iterable[NodeProto]) -> None:
+    """Rename nodes whose name an earlier one has; those without name stay so."""
+    listed = list(nodes)
+    taken = {node.name for node in listed}
+    seen = {""}
+    suffixes: Counter[str] = Counter()
+    for node in listed:
+        given = node.name
+        if given in seen and given:
+            while node.name in taken:
+                suffixes[given] += 1
+                node.name = f"{given}_{suffixes[given]}"
+            taken.add(node.name)
+        seen.add(node.name)
 
 
 def own_name(value: SSAValue) -> str:

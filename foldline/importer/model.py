@@ -75,6 +75,15 @@ def import_model(source: Source, notes: list[str] | None = None) -> ModuleOp:
     return module
 
 
+def import_function(proto: FunctionProto) -> FunctionOp:
+    """The operation of a function that stands alone, and calls no other.
+
+    Raises InvalidModel naming what is wrong and where.
+    """
+    reader = AttributeReader(ExternalData(None))
+    return _function(proto, ModelContext(onnx.IR_VERSION, reader, frozenset()), [])
+
+
 def _read(source: Source) -> tuple[ModelProto, Path | None]:
     if isinstance(source, ModelProto):
         return source, None

@@ -7,10 +7,11 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from onnx import AttributeProto, GraphProto, NodeProto
-from xdsl.dialects.builtin import DictionaryAttr, SymbolRefAttr
+from xdsl.dialects.builtin import DictionaryAttr, SymbolRefAttr, UnitAttr
 from xdsl.ir import Attribute, Region, SSAValue
 
 from foldline.dialects import operator_class
+from foldline.dialects.fold.flags import KEEP
 from foldline.dialects.onnx.attributes import (
     MetadataAttr,
     Names,
@@ -27,6 +28,9 @@ from foldline.importer.attributes import GRAPH, GRAPHS, AttributeReader
 from foldline.importer.declarations import metadata
 from foldline.importer.residual import leftover
 from foldline.support.errors import InvalidModel
+
+KEEP_KEY = "foldline.keep"
+"""A node whose metadata has this key with another value than `false` is not folded."""
 
 _NODE_FIELDS = frozenset(
     {
@@ -161,6 +165,8 @@ def _discardable(node: NodeProto, rest: NodeProto | None, where: str) -> dict[st
         attributes["onnx.doc"] = TextAttr(node.doc_string)
     if (pairs := metadata(node.metadata_props, where)) is not None:
         attributes["onnx.metadata"] = MetadataAttr(pairs)
+        if any(key == KEEP_KEY and value.lower() != "false" for key, value in pairs):
+            attributes[KEEP] = UnitAttr()
     if rest is not None:
         data = rest.SerializeToString(deterministic=True)
         attributes["onnx.residual"] = ResidualAttr(data)

@@ -100,13 +100,10 @@ _ROWS = (
     ),
     OptionRow(
         "memoryPolicy",
-        choice(
-            "Default",
-            refused={"MemoryPriority": "folding has no rule for shared constants yet"},
-        ),
+        choice("Default", "MemoryPriority"),
         _always("Default"),
         "Default",
-        "What folding weighs against memory.",
+        "MemoryPriority: no folding through a constant of more than 8 elements with other readers.",
     ),
     OptionRow(
         "weightStorage",
@@ -127,7 +124,7 @@ _ROWS = (
     ),
     OptionRow(
         "weightClip",
-        switch(refused={True: "the constant-clip pass does not exist yet"}),
+        switch(),
         _always(False),
         "false",
         "Clip constants to the range of the narrower type they are cast to.",
@@ -153,7 +150,7 @@ _ROWS = (
         patterns(),
         _always(()),
         "-",
-        "What not to fold: node names, globs, op:TYPE, value:NAME.",
+        "What not to fold: node names, globs, op:TYPE, value:NAME, meta:KEY=VALUE.",
     ),
     OptionRow(
         SHAPE_KEY,

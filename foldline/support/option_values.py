@@ -53,20 +53,15 @@ def choice(
     return Kind("|".join(values), check, {"enum": list(names)})
 
 
-def switch(refused: Mapping[bool, str] | None = None) -> Kind:
+def switch() -> Kind:
     """True or false, also as text in lower case."""
-    reasons = refused or {}
 
     def check(value: Any) -> bool:
         if not (isinstance(value, bool) or value in ("true", "false")):
             raise BadValue(f"{value!r} is not valid; valid: true, false")
-        meant = value in (True, "true")
-        if meant in reasons:
-            raise BadValue(f"{str(meant).lower()} is refused: {reasons[meant]}")
-        return meant
+        return value in (True, "true")
 
-    schema: dict[str, Any] = {"enum": [s for s in (True, False) if s not in reasons]}
-    return Kind("true|false", check, schema)
+    return Kind("true|false", check, {"enum": [True, False]})
 
 
 def number_from_one() -> Kind:

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from foldline.support.option_table import OPTIONS
 from foldline.support.passes import PASSES, PassInfo
 
 
@@ -86,6 +87,8 @@ def _own_state(
         return PassState(True, f"{info.switch} is true ({switch.label})", asked=True)
     if level < info.level:
         return PassState(False, f"level {level} is below {info.level}")
+    if not switch and info.switch and not OPTIONS[info.switch].default(level):
+        return PassState(False, f"{info.switch} is false")
     return PassState(True, f"level {level}")
 
 

@@ -38,12 +38,28 @@ class EngineRow:
 
 
 @dataclass
+class MarkRow:
+    """What became of the potential constants that one pass found: made = taken + dropped + left."""
+
+    source: str
+    """The pass."""
+    made: int = 0
+    """Operations that were marked."""
+    taken: dict[str, int] = field(default_factory=dict[str, int])
+    """How many became constants, by stage."""
+    dropped: int = 0
+    """How many went for another reason: what they were concluded from changed, or the node went."""
+
+
+@dataclass
 class Report:
     """What a compile did."""
 
     rows: list[PassRow] = field(default_factory=list[PassRow])
     remarks: list[Remark] = field(default_factory=list[Remark])
     engines: list[EngineRow] = field(default_factory=list[EngineRow])
+    marks: list[MarkRow] = field(default_factory=list[MarkRow])
+    """Potential constants, by the pass that found them."""
     bounds: list[str] = field(default_factory=list[str])
     """Limits that were reached: the optimisation is correct but may be incomplete."""
     seconds: float = 0.0
@@ -55,6 +71,7 @@ class Report:
             "passes": [asdict(row) for row in self.rows],
             "remarks": [remark._asdict() for remark in self.remarks],
             "engines": [asdict(row) for row in self.engines],
+            "marks": [asdict(row) for row in self.marks],
             "bounds": list(self.bounds),
             "seconds": self.seconds,
         }

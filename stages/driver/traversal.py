@@ -93,6 +93,11 @@ class Traversal:
         """Let a suspended node go on."""
         self._asked.append((BlockWalk.resume, op))
 
+    def expect(self, op: Operation, nodes: int) -> None:
+        """Let the graph of `op` have the visits of so many nodes more."""
+        if (found := self._locate(op)) is not None:
+            found[0].size += nodes
+
     def created(self, op: Operation) -> None:
         """Hear of a new operation: it is visited next, if its inputs have been."""
         if (found := self._locate(op)) is not None and found[1] is op:

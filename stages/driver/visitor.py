@@ -32,6 +32,13 @@ class Requests(Protocol):
         """Let a suspended node go on."""
         ...
 
+    def expect(self, op: Operation, nodes: int) -> None:
+        """Reckon with so many nodes that come into the graph of `op` from elsewhere.
+
+        The bound on visits is made for the nodes that a graph begins with.
+        """
+        ...
+
 
 class NodeVisitor:
     """One node pass in one traversal; holds what the pass must remember while it runs.
@@ -81,6 +88,7 @@ class _NoRequests:
     def repass_now(self, op: Operation) -> None: ...
     def suspend(self, op: Operation) -> None: ...
     def resume(self, op: Operation) -> None: ...
+    def expect(self, op: Operation, nodes: int) -> None: ...
 
 
 NO_REQUESTS: Requests = _NoRequests()

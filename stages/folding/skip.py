@@ -6,16 +6,16 @@ import re
 from collections.abc import Sequence
 from fnmatch import translate
 
-from foldline.dialects.onnx.attributes import MetadataAttr
+from foldline.dialects.onnx.attributes import Metadata, MetadataAttr
 from foldline.dialects.onnx.op import NodeOp, node_name, result_names
 
 METADATA_KEY = "fold.skip"
 """A node whose metadata has this key with another value than `false` is left alone."""
-_KINDS = ("op", "value")
+_KINDS = ("op", "value", "meta")
 
 
 class SkipPatterns:
-    """Patterns `node`, `op:TYPE` and `value:NAME`, each a glob."""
+    """Patterns `node`, `op:TYPE`, `value:NAME` and `meta:KEY=VALUE`, each a glob."""
 
     def __init__(self, patterns: Sequence[str]):
         self._patterns: dict[str, list[tuple[str, re.Pattern[str]]]] = {}
@@ -28,16 +28,25 @@ class SkipPatterns:
 
     def match(self, op: NodeOp) -> str | None:
         """What says that `op` is left alone, or None."""
-        metadata = op.attributes.get("onnx.metadata")
-        if isinstance(metadata, MetadataAttr):
-            for key, value in metadata.data:
-                if key == METADATA_KEY and value.lower() != "false":
-                    return f"the node's metadata says {METADATA_KEY} = {value}"
+        metadata = _metadata(op)
+        for key, value in metadata:
+            if key == METADATA_KEY and value.lower() != "false":
+                return f"the node's metadata says {METADATA_KEY} = {value}"
         if not self._patterns:
             return None
-        named = {"node": (node_name(op) or "",), "op": (op.op_type,), "value": result_names(op)}
+        named = {
+            "node": (node_name(op) or "",),
+            "op": (op.op_type,),
+            "value": result_names(op),
+            "meta": tuple(f"{key}={value}" for key, value in metadata),
+        }
         for kind, patterns in self._patterns.items():
             for pattern, compiled in patterns:
                 if any(name and compiled.match(name) for name in named[kind]):
                     return f"fold.skip has '{pattern}'"
         return None
+
+
+def _metadata(op: NodeOp) -> Metadata:
+    given = op.attributes.get("onnx.metadata")
+    return given.data if isinstance(given, MetadataAttr) else ()

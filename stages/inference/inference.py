@@ -24,6 +24,8 @@ from foldline.stages.inference.library import IllTyped, LibraryInference
 from foldline.stages.inference.scope import Scope, TrialScope
 
 Problem = Callable[[Operation, str], None]
+Sharpen = Callable[[NodeOp, Sequence[Attribute]], Sequence[Attribute]]
+"""Adds to the inferred types of a node's results what else is known of them."""
 
 MAX_ROUNDS = 3
 """So often a body is inferred until what it carries is stable; then its shapes are left open."""
@@ -40,6 +42,7 @@ class Inference:
         on_ill_typed: Problem,
         on_contradiction: Problem,
         trusted: bool,
+        sharpen: Sharpen | None = None,
     ):
         self.library = library
         self.scope = scope
@@ -48,6 +51,7 @@ class Inference:
         self.on_contradiction = on_contradiction
         self.trusted = trusted
         """Whether types were inferred before, rather than declared by the model."""
+        self._sharpen = sharpen
 
     def block(self, block: Block) -> None:
         """Infer every node of a body, in order."""
@@ -65,7 +69,10 @@ class Inference:
 
     def results(self, op: NodeOp) -> None:
         """Give the results of a node, whose bodies have been inferred, their types."""
-        for result, inferred in zip(op.results, self._inferred(op), strict=True):
+        types = self._inferred(op)
+        if self._sharpen is not None:
+            types = self._sharpen(op, types)
+        for result, inferred in zip(op.results, types, strict=True):
             old = self.scope.type_of(result)
             if old is inferred or isinstance(old, AbsentType):
                 continue

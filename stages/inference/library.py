@@ -29,13 +29,15 @@ from foldline.dialects.onnx.types import (
     element_type,
     tensor_type,
 )
-from foldline.stages.inference.own_rules import MISSED_DEFAULTS, own_types
+from foldline.stages.inference.own_rules import MISSED_DEFAULTS, own_types, told_types, withheld
 from foldline.support.dtypes import BY_NAME
 
 MAX_ELEMENTS = 256
 """Constants with more elements say nothing about shapes that inference could use."""
 
 Types = tuple[Attribute, ...]
+_REFUSALS = (shape_inference.InferenceError, ValidationError, RuntimeError, ValueError)
+"""What the library raises; the last for types of which it is told nothing."""
 
 
 class IllTyped(Exception):
@@ -93,17 +95,18 @@ class LibraryInference:
         found: dict[str, TypeProto] = {}
         refers = any(isinstance(value, ReferenceAttr) for value in properties.values())
         if not refers and defs.has(op.op_type, signature.since, op.domain):
-            given = {name: _message(t) for name, t in zip(inputs, types, strict=True) if name}
+            told = told_types(op, types)
+            given = {name: _message(t) for name, t in zip(inputs, told, strict=True) if name}
             data = {
                 name: tensor_proto(constant.data)
                 for name, constant, value in zip(inputs, constants, values, strict=True)
-                if constant is not None and value is not None
+                if constant is not None and value is not None and not withheld(op, constant)
             }
             explicit = {**MISSED_DEFAULTS.get(type(op), {}), **properties}
             node = to_node_proto(op.create(properties=explicit), inputs, outputs)
             try:
                 found = _call(signature, node, given, data, versions)
-            except (shape_inference.InferenceError, ValidationError, RuntimeError) as error:
+            except _REFUSALS as error:
                 if not any(isinstance(t, UnknownType) for t in types):
                     raise IllTyped(str(error)) from error
         own = own_types(op, types, constants)

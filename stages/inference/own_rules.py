@@ -13,7 +13,15 @@ from xdsl.ir import Attribute
 from foldline.dialects import OPERATORS
 from foldline.dialects.onnx.op import OnnxOp
 from foldline.dialects.onnx.tensor import Array, TensorAttr
-from foldline.dialects.onnx.types import UNKNOWN, dims_of, element_type, tensor_type
+from foldline.dialects.onnx.types import (
+    UNKNOWN,
+    dims_of,
+    element_type,
+    static_shape,
+    tensor_type,
+    with_dims,
+)
+from foldline.stages.inference.contrib_rules import CONTRIB_RULES
 from foldline.support.dtypes import BY_CODE
 
 Types = tuple[Attribute, ...]
@@ -25,6 +33,20 @@ MISSED_DEFAULTS: Mapping[type[OnnxOp], Mapping[str, Attribute]] = {
     OPERATORS["", "STFT"]: {"onesided": IntegerAttr(1, i64)},
 }
 """Defaults of attributes that the library's inference gets wrong: it is given them in writing."""
+
+
+def told_types(op: OnnxOp, types: Sequence[Attribute]) -> list[Attribute]:
+    """The input types as the library is told them: some unknown sizes it takes for 0."""
+    rule = _MISREAD.get(type(op))
+    return list(types) if rule is None else rule(op, types)
+
+
+def withheld(op: OnnxOp, constant: TensorAttr) -> bool:
+    """Whether the library is not told a constant, as it would refuse it.
+
+    Bounds of Range are vectors of one element in bodies of the library's own functions.
+    """
+    return isinstance(op, OPERATORS["", "Range"]) and constant.array.ndim > 0
 
 
 def own_types(op: OnnxOp, types: Sequence[Attribute], constants: Constants) -> Types | None:
@@ -75,6 +97,27 @@ def _max_unpool(op: OnnxOp, types: Sequence[Attribute], constants: Constants) ->
     return (tensor_type(element, tuple(shape)),)
 
 
+def _told_of_sizes(op: OnnxOp, types: Sequence[Attribute]) -> list[Attribute]:
+    """Resize: there are as many sizes as axes."""
+    told, dims = list(types), dims_of(types[0])
+    if len(types) > 3 and dims_of(types[3]) is not None and static_shape(types[3]) is None:
+        axes = op.attribute_values().get("axes")
+        known = axes if isinstance(axes, tuple) else dims
+        told[3] = types[3] if known is None else with_dims(types[3], (len(known),))
+    return told
+
+
+def _told_without_sizes(op: OnnxOp, types: Sequence[Attribute]) -> list[Attribute]:
+    element = element_type(types[0])
+    is_known = element is None or static_shape(types[0]) is not None
+    return [*types] if is_known else [tensor_type(element, None), *types[1:]]
+
+
+_MISREAD: Mapping[type[OnnxOp], Callable[[OnnxOp, Sequence[Attribute]], list[Attribute]]] = {
+    OPERATORS["", "Resize"]: _told_of_sizes,
+    OPERATORS["", "StringNormalizer"]: _told_without_sizes,
+}
+
 _RULES: Mapping[type[OnnxOp], Rule] = {
     OPERATORS["", "GroupNormalization"]: _like_first(),
     OPERATORS["", "MaxUnpool"]: _max_unpool,
@@ -83,9 +126,5 @@ _RULES: Mapping[type[OnnxOp], Rule] = {
     OPERATORS["ai.onnx.ml", "Imputer"]: _like_first(),
     OPERATORS["ai.onnx.ml", "Normalizer"]: _like_first(f32),
     OPERATORS["ai.onnx.ml", "Scaler"]: _like_first(f32),
-    OPERATORS["com.microsoft", "FastGelu"]: _like_first(),
-    OPERATORS["com.microsoft", "Gelu"]: _like_first(),
-    OPERATORS["com.microsoft", "QLinearLeakyRelu"]: _like_first(),
-    OPERATORS["com.microsoft", "QLinearSigmoid"]: _like_first(),
-    OPERATORS["com.microsoft", "QuickGelu"]: _like_first(),
+    **CONTRIB_RULES,
 }

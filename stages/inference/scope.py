@@ -12,6 +12,7 @@ from foldline.dialects.onnx.constant import constant_tensor
 from foldline.dialects.onnx.op import NodeOp, OnnxOp
 from foldline.dialects.onnx.tensor import TensorAttr
 from foldline.dialects.onnx.types import UNKNOWN
+from foldline.stages.folding.known import known_tensor
 from foldline.stages.rewriting import Rewriter
 
 
@@ -27,7 +28,7 @@ class Scope(Protocol):
         ...
 
     def constant(self, value: SSAValue) -> TensorAttr | None:
-        """The tensor of a value that is constant."""
+        """The tensor of a value that is constant, or will be."""
         ...
 
     def properties(self, op: OnnxOp) -> Mapping[str, Attribute]:
@@ -46,13 +47,16 @@ class IrScope:
         return value.type
 
     def set_type(self, value: SSAValue, new: Attribute) -> None:
-        """Change the value's type, if it differs."""
+        """Change the value's type, if it differs; that of a potential constant is its own."""
+        if (known := known_tensor(value)) is not None:
+            new = known.tensor.type
         if value.type is not new and value.type != new:
             self._rewriter.set_type(value, new)
 
     def constant(self, value: SSAValue) -> TensorAttr | None:
-        """The tensor of an initializer or Constant node."""
-        return constant_tensor(value)
+        """The tensor of a constant or of a potential one."""
+        known = known_tensor(value)
+        return None if known is None else known.tensor
 
     def properties(self, op: OnnxOp) -> Mapping[str, Attribute]:
         """The properties as they are, references to parameters of a function included."""
@@ -75,8 +79,8 @@ class TrialScope:
         self._types[value] = new
 
     def constant(self, value: SSAValue) -> TensorAttr | None:
-        """The tensor that is known around."""
-        return self._around.constant(value)
+        """The tensor that is known around; marks on what is tried out rest on other types."""
+        return constant_tensor(value) if value in self._types else self._around.constant(value)
 
     def properties(self, op: OnnxOp) -> Mapping[str, Attribute]:
         """The attributes that hold around."""

@@ -21,6 +21,7 @@ from tests.conformance import suite
 
 KNOWN_FAILURES = Path(__file__).parent / "known_failures.txt"
 _TEST_ID = re.compile(r"::OnnxBackend(?P<category>\w+)Test::")
+_VARIANT_ID = re.compile(r"/test_variants.py::\w+\[(?P<case>test_\w+)\]$")
 _OUTCOMES = ("passed", "failed", "xfailed", "skipped")
 _counts: dict[str, Counter[str]] = defaultdict(Counter)
 
@@ -51,6 +52,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark before `-m` selects."""
     known = list(_known_failures())
     for item in items:
+        _mark_variant(item)
         if not (test := _TEST_ID.search(item.nodeid)):
             continue
         name = item.name
@@ -60,6 +62,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         for pattern, reason in known:
             if pattern.search(name):
                 item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
+
+
+def _mark_variant(item: pytest.Item) -> None:
+    """In other shapes too, a test outside the cover of features is slow."""
+    variant = _VARIANT_ID.search(item.nodeid)
+    if variant and f"{variant['case']}_cpu" not in suite.fast_names():
+        item.add_marker(pytest.mark.slow)
 
 
 def _known_failures() -> Iterator[tuple[re.Pattern[str], str]]:

@@ -1,10 +1,15 @@
 from __future__ import annotations
 
+import numpy as np
 import pytest
 from xdsl.ir import Operation
 
+from foldline.dialects.onnx import OPERATORS
+from foldline.dialects.onnx.math import ELEMENT_WISE
+from foldline.dialects.onnx.schema import signature
 from foldline.dialects.onnx.structure import main_graph
-from foldline.dialects.onnx.traits import is_deterministic, is_pure
+from foldline.dialects.onnx.traits import ElementWise, is_deterministic, is_pure
+from foldline.kernels.registry import compute, find_kernel
 from tests.dialects.ir import graph
 
 F = "tensor<2xf32>"
@@ -57,3 +62,40 @@ def test_an_operation_alone_and_in_a_body(op: str, pure: bool, deterministic: bo
 )
 def test_old_dropouts_say_whether_they_train(text: str, opset: int, trains: bool) -> None:
     assert is_deterministic(first(text, opset)) != trains
+
+
+def test_what_is_called_element_wise_is_an_operator_with_that_trait() -> None:
+    for op_type in ELEMENT_WISE:
+        assert OPERATORS["", op_type].has_trait(ElementWise)
+    assert not OPERATORS["", "Softmax"].has_trait(ElementWise)
+
+
+ARGUMENTS: dict[str, dict[str, object]] = {"BitShift": {"direction": "LEFT"}}
+TYPES: dict[str, type[np.generic]] = {
+    **dict.fromkeys(("And", "Or", "Xor", "Not"), np.bool_),
+    **dict.fromkeys(("BitShift", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "BitwiseNot"), np.uint8),
+    "Mod": np.int32,
+}
+
+
+@pytest.mark.parametrize("op_type", sorted(ELEMENT_WISE))
+def test_element_wise_results_follow_their_elements(op_type: str) -> None:
+    """Where elements are moved and repeated, results are, bit for bit."""
+    newest = signature("", op_type, 25)
+    assert newest is not None
+    found = find_kernel("", op_type, newest.since)
+    assert found is not None
+    count = 2 if newest.max_inputs > 1 else 1
+    random = np.random.default_rng(0)
+    wide = (random.random((count, 3, 130)) * 5 + 1).astype(TYPES.get(op_type, np.float32))
+    moved = np.ascontiguousarray(wide.transpose(0, 2, 1))
+    row = np.ascontiguousarray(wide[-1][:1])
+    keywords = ARGUMENTS.get(op_type, {})
+    with np.errstate(all="ignore"):
+        plain = compute(found, list(wide), **keywords)
+        again = compute(found, list(moved), **keywords)
+        assert plain.T.tobytes() == again.tobytes()
+        if count == 2:
+            broadcast = compute(found, [wide[0], row], **keywords)
+            expanded = compute(found, [wide[0], np.repeat(row, 3, 0)], **keywords)
+            assert broadcast.tobytes() == expanded.tobytes()

@@ -95,7 +95,9 @@ def test_the_report_lists_every_stage_and_reason() -> None:
     assert report.rows[0].nodes_before == 4
     assert report.rows[-1].nodes_after == 1
     assert any(r.kind == "applied" and r.node == "sum" for r in report.remarks)
-    assert set(report.to_json()) == {"passes", "remarks", "engines", "bounds", "seconds"}
+    assert set(report.to_json()) == {
+        *("passes", "remarks", "engines", "marks", "bounds", "seconds")
+    }
 
 
 def test_import_notes_are_remarks() -> None:

@@ -150,7 +150,7 @@ def test_schema_names_every_key() -> None:
     options = schema["properties"]["options"]
     assert options["additionalProperties"] is False
     assert options["properties"]["mode"]["enum"] == ["fast"]
-    assert options["properties"]["weightClip"]["enum"] == [False]
+    assert options["properties"]["weightClip"]["enum"] == [True, False]
     assert {"ge.oo.level", "oo_level", "oo.level"} <= set(options["properties"])
     assert "stop-after" in schema["$defs"]["DebugSettings"]["properties"]
     passes = schema["$defs"]["PassLists"]["properties"]["enable"]["anyOf"][0]["items"]["enum"]

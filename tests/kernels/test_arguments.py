@@ -14,6 +14,7 @@ def test_ints_flattens_any_shape_to_python_integers():
 def test_zero_of_strings_is_the_empty_string():
     assert zero_of(np.dtype(object)) == ""
     assert zero_of(np.dtype(np.int8)) == 0
+    assert zero_of(np.dtype(bool)).dtype == bool
 
 
 def test_copy_of_writes_to_out_and_leaves_out_alone_when_it_is_the_data():

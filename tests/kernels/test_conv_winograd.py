@@ -13,13 +13,13 @@ def normal(*shape, dtype=np.float64, seed=0):
     return np.random.default_rng(seed).standard_normal(shape).astype(dtype)
 
 
-def run(x, w, b, pads, *, is_constant=False):
+def run(x, w, pads, *, is_constant=False):
     window = sliding_window(x.shape[2:], (3, 3), pads=pads)
     weights = Operand(w.shape, w.dtype, w if is_constant else None)
     step = winograd_step(Operand(x.shape, x.dtype), weights, window)
     scratch = aligned_bytes(step.scratch_bytes)
     scratch[:] = 255  # NaN
-    return step.run(x, w, b, scratch=scratch)
+    return step.run(x, w, scratch=scratch)
 
 
 @pytest.mark.parametrize("spatial", [(3, 3), (4, 4), (5, 4), (7, 10), (13, 3)])
@@ -30,17 +30,16 @@ def test_equals_the_reference(monkeypatch, spatial, pads, is_tiled):
         monkeypatch.setattr(foldline.kernels.conv_winograd, "BAND_BYTES", 1)
         monkeypatch.setattr(foldline.kernels.conv_winograd, "LEAST_BAND_TILES", 1)
     for channels, maps in ((3, 5), (1, 6), (7, 2)):
-        x, w, b = normal(2, channels, *spatial), normal(maps, channels, 3, 3, seed=1), normal(maps)
-        for bias in (None, b):
-            wanted = conv_reference(x, w, bias, pads=pads)
-            for is_constant in (False, True):
-                result = run(x, w, bias, pads, is_constant=is_constant)
-                np.testing.assert_allclose(result, wanted, rtol=1e-11, atol=1e-11)
+        x, w = normal(2, channels, *spatial), normal(maps, channels, 3, 3, seed=1)
+        wanted = conv_reference(x, w, pads=pads)
+        for is_constant in (False, True):
+            result = run(x, w, pads, is_constant=is_constant)
+            np.testing.assert_allclose(result, wanted, rtol=1e-11, atol=1e-11)
 
 
 def test_constant_weights_give_the_same_bits():
     x, w = normal(1, 8, 9, 9, dtype=np.float32), normal(8, 8, 3, 3, dtype=np.float32, seed=1)
-    loose, constant = (run(x, w, None, (1, 1, 1, 1), is_constant=c) for c in (False, True))
+    loose, constant = (run(x, w, (1, 1, 1, 1), is_constant=c) for c in (False, True))
     assert loose.tobytes() == constant.tobytes()
 
 
@@ -60,10 +59,18 @@ def test_conv_uses_it_within_rounding_on_any_number_of_threads(shape):
     assert results[0].tobytes() == results[1].tobytes() == results[2].tobytes()
 
 
+def test_the_bias_is_added_last():
+    x, w = normal(1, 128, 15, 15, dtype=np.float32), normal(160, 128, 3, 3, dtype=np.float32)
+    b = normal(160, dtype=np.float32)
+    entry = find_kernel("", "Conv", 11)
+    plain, biased = (compute(entry, (x, w, bias), pads=(1, 1, 1, 1)) for bias in (None, b))
+    assert biased.tobytes() == (plain + b.reshape(-1, 1, 1)).tobytes()
+
+
 def test_special_values_stay_in_their_tile():
     x, w = normal(1, 1, 8, 8), np.ones((1, 1, 3, 3))
     x[0, 0, 3, 3] = np.nan
-    result = run(x, w, None, (1, 1, 1, 1))[0, 0]
+    result = run(x, w, (1, 1, 1, 1))[0, 0]
     assert np.isnan(result[2:5, 2:5]).all()
     assert np.isfinite(np.delete(np.delete(result, range(2, 6), 0), range(2, 6), 1)).all()
     assert np.isfinite(result[:2]).all()

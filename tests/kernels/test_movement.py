@@ -107,6 +107,12 @@ def test_trilu_agrees_with_numpy(k, upper, shape):
     assert movement.trilu(data, np.array(k), upper=upper).tolist() == expected.tolist()
 
 
+def test_trilu_of_booleans():
+    result = movement.trilu(np.ones((2, 3), bool), upper=0)
+    assert result.dtype == np.bool_
+    assert result.tolist() == [[True, False, False], [True, True, False]]
+
+
 def test_trilu_drops_nan_and_works_in_place():
     data = np.array([[1, np.nan], [np.nan, 4]])
     result = movement.trilu(data, out=data)

@@ -3,7 +3,6 @@
 import inspect
 
 import numpy as np
-import onnx.defs
 import pytest
 
 import foldline.kernels
@@ -13,6 +12,8 @@ import foldline.kernels.cast
 import foldline.kernels.comparison
 import foldline.kernels.constant
 import foldline.kernels.unary_math  # noqa: F401
+from foldline.dialects import OPERATORS  # noqa: F401 (declares what is not of ONNX)
+from foldline.dialects.onnx.schema import Signature, operators
 from foldline.kernels import registry
 from foldline.kernels.registry import (
     RESERVED,
@@ -26,8 +27,8 @@ from foldline.kernels.registry import (
     maker,
 )
 
-SCHEMAS = onnx.defs.get_all_schemas_with_history()
-ONNX_DOMAINS = {schema.domain for schema in SCHEMAS}
+DOMAINS = {domain for domain, _ in operators()}
+"""Of ONNX, and of what is declared beside it; tests register in others."""
 
 
 @pytest.fixture
@@ -36,13 +37,9 @@ def table(monkeypatch):
     monkeypatch.setattr(registry, "_TABLE", {})
 
 
-def served_schemas(entry: Kernel) -> list[onnx.defs.OpSchema]:
-    return [
-        schema
-        for schema in SCHEMAS
-        if (schema.domain, schema.name) == (entry.domain, entry.op_type)
-        and entry.since <= schema.since_version < entry.until
-    ]
+def served_schemas(entry: Kernel) -> list[Signature]:
+    versions = operators().get((entry.domain, entry.op_type), ())
+    return [schema for schema in versions if entry.since <= schema.since < entry.until]
 
 
 @pytest.mark.usefixtures("table")
@@ -121,7 +118,7 @@ class TestRegistration:
 
 @pytest.mark.parametrize(
     "entry",
-    [entry for entry in all_kernels() if entry.domain in ONNX_DOMAINS],
+    [entry for entry in all_kernels() if entry.domain in DOMAINS],
     ids=lambda entry: f"{entry.op_type}-{entry.since}-{entry.grade}",
 )
 class TestSignatures:
@@ -132,7 +129,7 @@ class TestSignatures:
         schemas = served_schemas(entry)
         for schema in schemas:
             missing = set(schema.attributes) - entry.attributes
-            assert not missing, f"{entry.where} lacks {missing} of version {schema.since_version}"
+            assert not missing, f"{entry.where} lacks {missing} of version {schema.since}"
         known = {name for schema in schemas for name in schema.attributes}
         assert entry.attributes <= known, f"{entry.where} has {entry.attributes - known}"
 
@@ -140,7 +137,7 @@ class TestSignatures:
         parameters = inspect.signature(entry.function).parameters
         for schema in served_schemas(entry):
             for name, attribute in schema.attributes.items():
-                if attribute.required or attribute.default_value.name:
+                if attribute.is_required or attribute.default is not None:
                     continue
                 assert parameters[name].default is not inspect.Parameter.empty, (entry.where, name)
 
@@ -154,12 +151,12 @@ class TestSignatures:
         ]
         required = sum(p.default is kinds.empty for p in positional)
         for schema in served_schemas(entry):
-            assert schema.max_input <= len(positional), (entry.where, schema.since_version)
-            assert required <= schema.min_input, (entry.where, schema.since_version)
+            assert schema.max_inputs <= len(positional), (entry.where, schema.since)
+            assert required <= schema.min_inputs, (entry.where, schema.since)
 
     def test_declarations_are_about_inputs_it_has(self, entry: Kernel):
         for schema in served_schemas(entry):
-            assert all(0 <= i < schema.max_input for i in entry.inplace), entry.where
+            assert all(0 <= i < schema.max_inputs for i in entry.inplace), entry.where
         if entry.inplace:
             assert "out" in entry.reserved, f"{entry.where}: inplace without out"
         assert entry.reserved <= set(RESERVED)

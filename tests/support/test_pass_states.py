@@ -41,20 +41,25 @@ def running(level: str = "O3", **said: bool | tuple[bool, int]) -> set[str]:
     return {name for name, state in states(level, **said).items() if state.on}
 
 
-FIRST = {
-    "infer-shapes",
-    "constant-folding",
-    "eliminate-identity",
-    "prune",
-    "merge-equal-constants",
-}
+FIRST = {name for name, row in PASSES.items() if row.level == "O1" and row.switch != "weightClip"}
+SECOND = {name for name, row in PASSES.items() if row.level == "O2"}
+FOLDING = {name for name, row in PASSES.items() if row.switch == "oo.constantFolding"}
 
 
 def test_levels() -> None:
     assert running("O0") == set()
     assert running("O1") == FIRST
-    assert running("O2") == FIRST | {"late", "switched-late"}
-    assert running("O3") == FIRST | {"late", "switched-late", "later"}
+    assert running("O2") == FIRST | SECOND | {"late", "switched-late"}
+    assert running("O3") == FIRST | SECOND | {"late", "switched-late", "later"}
+
+
+def test_a_pass_whose_switch_is_off_by_default_runs_when_it_is_set() -> None:
+    state = states("O3")["constant-clip"]
+    assert (state.on, state.because) == (False, "weightClip is false")
+    problems: list[str] = []
+    said = {"weightClip": Setting(True, "graph", 1)}
+    assert pass_states("O1", "fast", said, problems)["constant-clip"].on
+    assert not problems
 
 
 def test_opt_in_needs_to_be_named() -> None:
@@ -68,7 +73,7 @@ def test_what_an_enabled_pass_needs_is_on() -> None:
 
 
 def test_a_switch_set_at_o0_runs_what_it_switches_from_o1() -> None:
-    assert running("O0", folding=True) == {"constant-folding", "infer-shapes"}
+    assert running("O0", folding=True) == FOLDING | {"infer-shapes"}
 
 
 def test_disabled_dependency_of_an_enabled_pass() -> None:

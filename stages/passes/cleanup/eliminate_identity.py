@@ -28,6 +28,7 @@ from foldline.dialects.onnx.types import element_of, element_type, static_shape
 from foldline.stages.context import PassContext
 from foldline.stages.driver.visitor import NodeVisitor
 from foldline.stages.pass_base import NodePass
+from foldline.stages.replacing import is_parametric
 from foldline.support.passes import PASSES
 
 
@@ -47,7 +48,7 @@ class _Visitor(NodeVisitor):
     def visit(self, op: NodeOp) -> None:
         """Replace the result by the input where the operator's rule says they are one."""
         rule = RULES.get(type(op))
-        if rule is None or not isinstance(op, OnnxOp) or not rule(op):
+        if rule is None or not isinstance(op, OnnxOp) or is_parametric(op) or not rule(op):
             return
         if isinstance(op, DropoutOp) and not self._make_mask(op):
             return

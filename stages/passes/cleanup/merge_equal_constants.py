@@ -10,25 +10,21 @@ that begin alike.
 
 from __future__ import annotations
 
-from collections import ChainMap
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from xdsl.ir import Block, Operation, SSAValue
 
 from foldline.dialects.onnx.constant import ConstantOp, constant_tensor, is_constant
 from foldline.dialects.onnx.structure import functions, main_graph
-from foldline.dialects.onnx.tensor import SparseTensorAttr, Tensor, data_bytes
+from foldline.dialects.onnx.tensor import SparseTensorAttr
 from foldline.stages.context import PassContext
+from foldline.stages.equal_constants import TensorTable
 from foldline.stages.pass_base import GraphPass
 from foldline.stages.rewriting import is_returned
 from foldline.support.passes import PASSES
 
-HEAD = 16
-"""So many elements tell most constants of one shape apart."""
-
-_Key = tuple[Any, ...]
-_Known = ChainMap[_Key, tuple[Tensor, SSAValue]]
+_Known = TensorTable[SSAValue]
 
 
 @dataclass(frozen=True)
@@ -41,16 +37,13 @@ class MergeEqualConstants(GraphPass):
     def run(self, context: PassContext) -> None:
         """Merge in the main graph and in each function."""
         for graph in (main_graph(context.module), *functions(context.module)):
-            self._merge(context, graph.regions[0].block, ChainMap())
+            self._merge(context, graph.regions[0].block, TensorTable())
 
     def _merge(self, context: PassContext, block: Block, known: _Known) -> None:
-        """Merge in a block; `known` are the constants defined before it, by what they begin with.
-
-        Only the first map belongs to this block: what a body defines is not seen outside of it.
-        """
+        """Merge in a block; `known` are the constants defined before it, in its sight."""
         for op in block.ops:
             for region in op.regions:
-                self._merge(context, region.block, known.new_child())
+                self._merge(context, region.block, known.inner())
             if is_constant(op) and not _is_sparse(op):
                 self._merge_one(context, op, known)
 
@@ -59,34 +52,11 @@ class MergeEqualConstants(GraphPass):
         tensor = constant_tensor(value)
         if tensor is None:
             return
-        same = _find_or_add(known, tensor.data, value)
-        if same is not None and not is_returned(value):
+        same = known.find_or_add(tensor.data, value)
+        if same is not value and not is_returned(value):
             context.remark("applied", self.name, op, "an equal constant is used in its place")
             context.rewriter.replace_uses(value, same)
             context.rewriter.erase(op)
-
-
-def _find_or_add(known: _Known, tensor: Tensor, value: SSAValue) -> SSAValue | None:
-    """The constant of the same bits that is known; where there is none, `value` is from now on.
-
-    Digests are taken only of constants that begin alike.
-    """
-    key = _key(tensor)
-    if (first := known.get(key)) is not None:
-        if first[0] == tensor:
-            return first[1]
-        key = (*key, tensor.digest)
-        if (other := known.get(key)) is not None:
-            return other[1]
-    known[key] = tensor, value
-    return None
-
-
-def _key(tensor: Tensor) -> _Key:
-    """What equal constants have in common, read from their first elements."""
-    array = tensor.array
-    head = array[(0,) * array.ndim] if tensor.is_splat else array.flat[:HEAD]
-    return array.dtype.str, array.dtype.name, array.shape, tensor.is_splat, data_bytes(head)
 
 
 def _is_sparse(op: Operation) -> bool:

@@ -9,7 +9,7 @@ from xdsl.dialects.builtin import ModuleOp
 
 from foldline.dialects.onnx.attributes import Names, NamesAttr
 from foldline.dialects.onnx.op import NodeOp
-from foldline.dialects.onnx.structure import main_graph, terminator
+from foldline.dialects.onnx.structure import InitializerOp, main_graph, terminator
 from foldline.exporter import export_model
 from foldline.importer import import_model
 
@@ -107,3 +107,72 @@ def test_bodies_do_not_take_names_in_sight() -> None:
     renamed = exported(module)
     inner = renamed.graph.node[1].attribute[0].g.node[0].output[0]
     assert inner != renamed.graph.node[0].output[0]
+
+
+def test_nodes_of_one_name_are_renamed_if_asked_for() -> None:
+    names = ["n", "n_1", "", "n", "n", ""]
+    nodes = [helper.make_node("Relu", ["x"], [f"y{i}"], name=n) for i, n in enumerate(names)]
+    outputs = [info(f"y{i}") for i in range(len(names))]
+    graph = helper.make_graph(nodes, "g", [info("x")], outputs)
+    imports = [helper.make_opsetid("", 17)]
+    module = import_model(helper.make_model(graph, opset_imports=imports, ir_version=8))
+    assert [node.name for node in export_model(module).graph.node] == names
+    renamed = [node.name for node in export_model(module, unique_nodes=True).graph.node]
+    assert renamed == ["n", "n_1", "", "n_2", "n_3", ""]
+
+
+def test_below_ir_4_every_initializer_is_listed() -> None:
+    model = helper.make_model(
+        helper.make_graph(
+            [helper.make_node("Add", ["x", "w"], ["y"])],
+            "g",
+            [info("x"), info("w")],
+            [info("y")],
+            [helper.make_tensor("w", TensorProto.FLOAT, [2], [1, 2])],
+        ),
+        opset_imports=[helper.make_opsetid("", 7)],
+        ir_version=3,
+    )
+    module = import_model(model)
+    (weight,) = (op for op in main_graph(module).body.block.ops if isinstance(op, InitializerOp))
+    weight.attributes["onnx.names"] = NamesAttr(Names(None, ("renamed",)))
+    listed = exported(module).graph
+    assert [value.name for value in listed.input] == ["x", "renamed"]
+    assert listed.input[1].type == model.graph.input[1].type
+
+
+def test_names_of_bodies_yield_where_they_would_hide_outer_ones() -> None:
+    """A rewrite may bring a name into sight that inputs and outputs of a later body bear too."""
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2] x, int64 n) => (float[2] z) {
+        y = Neg(x)
+        z = Loop(n, , x) <body = b (int64 i, bool c, float[2] a) => (bool d, float[2] o) {
+            d = Identity(c) o = Mul(a, y)
+        }>
+    }"""
+    module = import_model(onnx.parser.parse_model(text))
+    neg = nodes_of(module)[0]
+    for taken in ("a", "o", "d"):
+        neg.attributes["onnx.names"] = NamesAttr(Names(None, (taken,)))
+        model = exported(module)
+        body = model.graph.node[1].attribute[0].g
+        (outer,) = model.graph.node[0].output
+        mul = next(node for node in body.node if node.op_type == "Mul")
+        assert list(mul.input) == [body.input[2].name, outer]
+        assert mul.output[0] == body.output[1].name
+        assert outer not in [v.name for v in (*body.input, *body.output)]
+
+
+@pytest.mark.parametrize("policy", ["keep", "all"])
+def test_bodies_without_types_get_them_where_types_are_written(policy: str) -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17]>
+    g (float[2] x, bool p) => (float[2] y) {
+        y = If(p) <then_branch = t () => (a) { a = Neg(x) }, else_branch = e () => (b) {b = Abs(x)}>
+    }"""
+    module = import_model(onnx.parser.parse_model(text))
+    for op in module.walk():
+        if op.name in ("onnx.Neg", "onnx.Abs"):
+            op.results[0]._type = op.operands[0].type
+    model = export_model(module, value_info=policy)
+    outputs = [a.g.output[0] for a in model.graph.node[0].attribute]
+    assert [o.type.tensor_type.elem_type for o in outputs] == [int(policy == "all")] * 2

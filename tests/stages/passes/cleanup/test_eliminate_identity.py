@@ -167,3 +167,14 @@ def test_a_chain_of_identities_goes_in_one_run() -> None:
     )
     run_pass(PASS, module)
     assert op_types(module) == ["Abs"]
+
+
+@pytest.mark.parametrize(
+    ("body", "value"),
+    [("Transpose <perm: ints = @p> (x)", "[0, 1]"), ("Cast <to: int = @p> (x)", "1")],
+)
+def test_attributes_that_are_parameters_of_a_function_stay(body: str, value: str) -> None:
+    module = from_onnx(f"""g (float[3,4] x) => (float y) {{ y = local.f <p = {value}> (x) }}
+    <opset_import: ["" : 21], domain: "local"> f <p> (x) => (y) {{ y = {body} }}""")
+    InferShapes().run(PassContext(module))
+    check_unchanged(PASS, module)

@@ -420,12 +420,47 @@ def test_options_become_fields() -> None:
         "fold.maxBytes": 7,
         "fold.graphOutputs": True,
         "fold.skip": ["a"],
+        "memoryPolicy": "MemoryPriority",
     }
     given = FOLD.configured(_Options(options))
-    assert given == ConstantFolding(max_bytes=7, graph_outputs=True, skip=("a",))
+    assert given == ConstantFolding(
+        max_bytes=7, graph_outputs=True, skip=("a",), memory_priority=True
+    )
     assert FOLD.configured(_Options({**options, "export.grow": True})).max_bytes is None
 
 
 class _Options(dict[str, Any]):
     def enabled(self, pass_name: str) -> bool:
         return True
+
+
+SHARED = """g (float[{n}] x) => (float[{n}] y, float[{n}] z)
+<float[{n}] w = {{{items}}}, float v = {{2}}> {{
+    a = Add(w, v) y = Mul(a, x) z = Add({other}, x)
+}}"""
+
+
+@pytest.mark.parametrize(
+    ("size", "other", "folds"), [(9, "w", False), (8, "w", True), (9, "x", True)]
+)
+def test_row_23_a_shared_constant_is_not_folded_through_where_memory_has_priority(
+    size: int, other: str, folds: bool
+) -> None:
+    text = SHARED.format(n=size, items=", ".join(map(str, range(size))), other=other)
+    module = inferred(text)
+    context = PassContext(module)
+    ConstantFolding(memory_priority=True).run(context)
+    assert op_types(module) == ["Add"] * (not folds) + ["Mul", "Add"]
+    reasons = [remark.message for remark in context.remarks if remark.kind == "declined"]
+    assert reasons == ["memoryPolicy is MemoryPriority and others read its input of 9 elements"] * (
+        not folds
+    )
+    assert op_types(folded(text)) == ["Mul", "Add"]
+
+
+def test_memory_priority_is_no_matter_of_repeated_elements() -> None:
+    module = inferred("""g (float[99] x) => (float[99] y, float[99] z) <int64[1] s = {99}> {
+        w = ConstantOfShape<value = float[1] {2}>(s) a = Neg(w) y = Add(a, x) z = Add(w, x)
+    }""")
+    ConstantFolding(memory_priority=True).run(PassContext(module))
+    assert op_types(module) == ["Add", "Add"]

@@ -287,9 +287,24 @@ def test_a_second_run_changes_nothing(step: str) -> None:
             "<int64[4] o = {1, 1, 5, 5}> { y = MaxUnpool<kernel_shape = [2, 2]>(x, i, o) }",
             "tensor<1x1x5x5xf32>",
         ),
+        (
+            "float[1, 1, 2, 2] x, int64[N] n) => (float[?, ?, ?, ?] y) { y = Resize(x, , , n) }",
+            "tensor<?x?x?x?xf32>",
+        ),
+        (
+            "float[1, 1, 2, 2] x, int64[N] n) => (float[?, ?, ?, ?] y) "
+            "{ y = Resize<axes = [3]>(x, , , n) }",
+            "tensor<1x1x2x?xf32>",
+        ),
+        (
+            "int64[1] a, int64[1] b, int64[1] c) => (int64[?] y) <int64[1] a = {0}, "
+            "int64[1] b = {3}, int64[1] c = {1}> { y = Range(a, b, c) }",
+            "tensor<3xi64>",
+        ),
+        ("string[N] x) => (string[M] y) { y = StringNormalizer(x) }", "tensor<*x!onnx.string>"),
     ],
 )
 def test_what_the_library_infers_wrongly_or_not(text: str, expected: str) -> None:
-    module = from_onnx(f"g ({text}", ir_version=3 if " a," in text else 10, opset=27)
+    module = from_onnx(f"g ({text}", ir_version=3 if " a = " in text else 10, opset=27)
     run_pass(InferShapes(), module)
     assert types(module)["y"] == expected

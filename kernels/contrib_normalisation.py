@@ -1,0 +1,178 @@
+"""Layer and RMS normalisation as ONNX Runtime fuses them with sums and embeddings.
+
+Domain com.microsoft, version 1 of each operator; SimplifiedLayerNormalization is in the default
+domain, as ONNX Runtime writes it to files.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from foldline.kernels.normalisation import (
+    layer_normalization,
+    layer_normalization_reference,
+    rms_normalization,
+)
+from foldline.kernels.precision import rounded, widened, working_dtype
+from foldline.kernels.registry import Array, Operand, kernel, maker
+from foldline.support.dtypes import BY_CODE
+
+DOMAIN = "com.microsoft"
+
+Results = Array | tuple[Array, ...]
+
+
+@maker("SkipLayerNormalization", domain=DOMAIN)
+def skip_layer_normalization(
+    x: Operand,
+    skip: Operand,
+    gamma: Operand,
+    beta: Operand | None = None,
+    bias: Operand | None = None,
+    *,
+    epsilon: float = 1e-12,
+    output_count: int = 1,
+    out: Array | None = None,
+) -> Callable[..., Results]:
+    """SkipLayerNormalization: LayerNormalization over the last axis of `x + skip + bias`.
+
+    `skip` broadcasts to `x`. Gives the result, mean and 1 / deviation in float32, and the sum.
+    """
+    total = Operand(x.shape, working_dtype(x.dtype))
+    normalise = layer_normalization(
+        total, gamma, beta, epsilon=epsilon, output_count=3 if output_count > 1 else 1
+    )
+
+    def run(
+        x: Array,
+        skip: Array,
+        gamma: Array,
+        beta: Array | None = None,
+        bias: Array | None = None,
+        *,
+        out: Array | None = None,
+    ) -> Results:
+        total = _sum(x, skip, bias)
+        wide = out if x.dtype == total.dtype else None
+        shift = None if beta is None else widened(beta)
+        results = normalise(total, widened(gamma), shift, out=wide)
+        if not isinstance(results, tuple):
+            return rounded(results, x.dtype, out)
+        y, *statistics = results
+        return (rounded(y, x.dtype, out), *statistics, rounded(total, x.dtype))[:output_count]
+
+    return run
+
+
+@maker("SkipSimplifiedLayerNormalization", domain=DOMAIN)
+def skip_simplified_layer_normalization(
+    x: Operand,
+    skip: Operand,
+    gamma: Operand,
+    bias: Operand | None = None,
+    *,
+    epsilon: float = 1e-12,
+    output_count: int = 1,
+    out: Array | None = None,
+) -> Callable[..., Results]:
+    """SkipSimplifiedLayerNormalization: RMSNormalization over the last axis of `x + skip + bias`.
+
+    Outputs are those of SkipLayerNormalization; the mean is 0.
+    """
+    wide = working_dtype(x.dtype)
+    normalise = rms_normalization(
+        Operand(x.shape, wide), Operand(gamma.shape, wide), epsilon=epsilon
+    )
+
+    def run(
+        x: Array,
+        skip: Array,
+        gamma: Array,
+        bias: Array | None = None,
+        *,
+        out: Array | None = None,
+    ) -> Results:
+        total = _sum(x, skip, bias)
+        target = out if x.dtype == total.dtype else None
+        y = rounded(normalise(total, widened(gamma), out=target), x.dtype, out)
+        if output_count == 1:
+            return y
+        inverse = _inverse_root_mean_square(total, -1, epsilon).astype(np.float32, copy=False)
+        return (y, np.zeros_like(inverse), inverse, rounded(total, x.dtype))[:output_count]
+
+    return run
+
+
+def _sum(x: Array, skip: Array, bias: Array | None) -> Array:
+    total = widened(x) + widened(skip)
+    return total if bias is None else np.add(total, widened(bias), out=total)
+
+
+@maker("SimplifiedLayerNormalization", inplace=(0,))
+def simplified_layer_normalization(
+    x: Operand,
+    scale: Operand,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+    output_count: int = 1,
+    out: Array | None = None,
+) -> Callable[..., Results]:
+    """SimplifiedLayerNormalization: RMSNormalization 23, and `1 / sqrt(mean(x^2) + eps)`.
+
+    The first result has the dtype of `scale`, the other is of the stash type.
+    """
+    normalise = rms_normalization(x, scale, axis=axis, epsilon=epsilon)
+    stash = BY_CODE[stash_type].numpy
+
+    def run(x: Array, scale: Array, *, out: Array | None = None) -> Results:
+        if output_count == 1:
+            return normalise(x, scale, out=out)
+        # Before the result, which may be written over `x`.
+        inverse = _inverse_root_mean_square(widened(x), axis, epsilon).astype(stash, copy=False)
+        return normalise(x, scale, out=out), inverse
+
+    return run
+
+
+def _inverse_root_mean_square(x: Array, axis: int, epsilon: float) -> Array:
+    axes = tuple(range(axis % x.ndim, x.ndim))
+    squares = (x * x).mean(axis=axes, keepdims=True)
+    return np.asarray(1 / np.sqrt(squares + x.dtype.type(epsilon)))
+
+
+@kernel("EmbedLayerNormalization", domain=DOMAIN)
+def embed_layer_normalization(
+    input_ids: Array,
+    segment_ids: Array | None,
+    word_embedding: Array,
+    position_embedding: Array,
+    segment_embedding: Array | None,
+    gamma: Array,
+    beta: Array,
+    mask: Array | None = None,
+    position_ids: Array | None = None,
+    *,
+    epsilon: float = 1e-12,
+    mask_index_type: int | None = None,
+) -> tuple[Array, Array, Array]:
+    """EmbedLayerNormalization: LayerNormalization of the sum of two or three embeddings.
+
+    Ids are `(batch, length)`; positions are counted from 0 unless given. The other results are
+    the number of ones in each row of `mask`, 0 without mask, and the sum.
+    """
+    batch, length = input_ids.shape
+    places: Array = np.arange(length, dtype=np.int32)
+    positions = places if position_ids is None else position_ids
+    total = widened(word_embedding[input_ids]) + widened(position_embedding[positions])
+    if segment_ids is not None and segment_embedding is not None:
+        total += widened(segment_embedding[segment_ids])
+    y, *_ = layer_normalization_reference(total, widened(gamma), widened(beta), epsilon=epsilon)
+    counts = np.zeros(batch, np.int32)
+    if mask is not None:
+        counts = (mask == 1).sum(axis=1, dtype=np.int32)
+    dtype = word_embedding.dtype
+    return rounded(y, dtype), counts, rounded(total, dtype)

@@ -1,0 +1,1 @@
+"""Passes that spell a computation with fewer operators, or move operators to where they cancel."""

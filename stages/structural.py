@@ -1,0 +1,26 @@
+"""The structural rewrites of level O2: each preserves bits, and each leaves fewer nodes.
+
+They run wherever a traversal may find new chances for them: after folding, after inlining, and
+before fusion.
+"""
+
+from __future__ import annotations
+
+from foldline.stages.pass_base import NodePass
+from foldline.stages.passes.structure.absorb_expands import AbsorbExpands
+from foldline.stages.passes.structure.conv_add_to_bias import ConvAddToBias
+from foldline.stages.passes.structure.drop_zero_states import DropZeroStates
+from foldline.stages.passes.structure.gather_unsqueeze import GatherUnsqueeze
+from foldline.stages.passes.structure.sink_transposes import SinkTransposes
+from foldline.stages.passes.structure.slices_to_split import SlicesToSplit
+from foldline.stages.passes.structure.stack_to_reshape import StackToReshape
+
+STRUCTURAL: tuple[tuple[NodePass, str], ...] = (
+    (GatherUnsqueeze(), "one spelling of an index, so that equal ones are seen to be equal"),
+    (AbsorbExpands(), "who broadcasts by itself needs no Expand"),
+    (SlicesToSplit(), "once bounds are constants"),
+    (StackToReshape(), "once all parts are known to stand alike"),
+    (DropZeroStates(), "once the state is a constant"),
+    (ConvAddToBias(), "once the addend is a constant"),
+    (SinkTransposes(), "last, as it only moves what none of the others could remove"),
+)
