@@ -27,7 +27,7 @@ class Names:
         """Per block: the names of its outputs. Those of bodies mean nothing outside, and yield."""
         self._names: dict[SSAValue, str] = {}
         self._reserved = _interface_names(block)
-        self._fresh = 0
+        self._fresh: Counter[str] = Counter()
         self._block(block, ())
 
     def __getitem__(self, value: SSAValue) -> str:
@@ -37,9 +37,12 @@ class Names:
         return self._names[value]
 
     def fresh(self, hint: str) -> str:
-        """A name that nothing else has."""
-        while (name := f"{hint}_{self._fresh}") in self._reserved:
-            self._fresh += 1
+        """A name that nothing else has.
+
+        Numbered hint by hint, so that a model exported again gets the names it has.
+        """
+        while (name := f"{hint}_{self._fresh[hint]}") in self._reserved:
+            self._fresh[hint] += 1
         self._reserved.add(name)
         return name
 

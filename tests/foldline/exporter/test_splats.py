@@ -62,3 +62,10 @@ def test_a_large_splat_costs_no_bytes() -> None:
 )
 def test_others_stay_constants(array: np.ndarray, opset: int) -> None:
     assert kinds(with_constant(array, opset)) == ["Constant", "Abs"]
+
+
+def test_exporting_again_gives_the_same_names() -> None:
+    module = with_constant(splat(1.5, (100, 100), np.float32), 9)
+    once = export_model(module)
+    other = export_model(import_model(once))
+    assert other.SerializeToString() == once.SerializeToString()
