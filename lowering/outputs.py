@@ -25,12 +25,16 @@ def handed_out(
 
 
 def copied(value: Any) -> Any:
-    """A copy in C order; of a sequence, of its elements too."""
-    if value is None:
-        return None
+    """A copy in C order; of a sequence or map, of its elements too."""
+    if is_array(value):
+        return np.array(value, order="C")
+    if isinstance(value, np.generic):
+        return np.asarray(cast(Any, value))
     if isinstance(value, list):
         return [copied(element) for element in cast("list[Any]", value)]
-    return np.array(value, order="C")
+    if isinstance(value, dict):
+        return {key: copied(element) for key, element in cast("dict[Any, Any]", value).items()}
+    return value
 
 
 def _is_whole(value: Any) -> bool:

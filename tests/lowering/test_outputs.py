@@ -1,0 +1,48 @@
+"""What a caller is given is the caller's alone, whatever kind of value it is."""
+
+from __future__ import annotations
+
+import numpy as np
+from onnx import TensorProto, helper
+
+import foldline
+from foldline.lowering.outputs import copied
+
+
+def test_arrays_are_copied_and_scalars_become_arrays() -> None:
+    array = np.arange(6).reshape(2, 3).T
+    copy = copied(array)
+    assert copy.flags.c_contiguous
+    assert copy.flags.writeable
+    assert not np.shares_memory(copy, array)
+    assert isinstance(copied(np.float32(1)), np.ndarray)
+    assert copied(None) is None
+
+
+def test_sequences_and_maps_are_copied_with_their_elements() -> None:
+    array = np.zeros(2)
+    sequence, map_ = [array], {"a": array, "b": 0.5}
+    for copy in (copied(sequence)[0], copied(map_)["a"]):
+        assert not np.shares_memory(copy, array)
+    assert copied(map_)["b"] == 0.5
+    assert isinstance(copied([{1: 2.0}])[0], dict)
+
+
+def test_a_sequence_of_maps_leaves_a_session_as_it_is() -> None:
+    maps = helper.make_sequence_type_proto(
+        helper.make_map_type_proto(
+            TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+        )
+    )
+    node = helper.make_node("ZipMap", ["x"], ["y"], domain="ai.onnx.ml", classlabels_int64s=[4, 7])
+    graph = helper.make_graph(
+        [node],
+        "g",
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 2])],
+        [helper.make_value_info("y", maps)],
+    )
+    imports = [helper.make_opsetid("ai.onnx.ml", 1), helper.make_opsetid("", 17)]
+    session = foldline.compile(helper.make_model(graph, opset_imports=imports)).session()
+    x = np.float32([[0.25, 0.75], [1, 0]])
+    for _ in range(3):
+        assert session.run(None, {"x": x}) == [[{4: 0.25, 7: 0.75}, {4: 1.0, 7: 0.0}]]
