@@ -66,11 +66,16 @@ def _repeats(run: Callable[[], Any]) -> int:
 
 
 def ort_session(
-    model: Path | bytes, level: str, threads: int = 1, prepacking: bool = True
+    model: Path | bytes,
+    level: str,
+    threads: int = 1,
+    prepacking: bool = True,
+    written: Path | None = None,
 ) -> onnxruntime.InferenceSession:
     """A CPU session of ONNX Runtime at one of `ORT_LEVELS`.
 
-    Prepacked weights are multiplied in another way, so a folded weight may move last bits.
+    Prepacked weights are multiplied in another way, so a folded weight may move last bits. The
+    optimised model goes to the file `written`.
     """
     import onnxruntime
 
@@ -82,6 +87,8 @@ def ort_session(
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     options.add_session_config_entry("session.disable_prepacking", "0" if prepacking else "1")
+    if written is not None:
+        options.optimized_model_filepath = str(written)
     source = model if isinstance(model, bytes) else str(model)
     return onnxruntime.InferenceSession(source, options, providers=["CPUExecutionProvider"])
 

@@ -1,7 +1,8 @@
 """Where the models of a benchmark come from, with inputs at several settings of their dims.
 
 A folder holds `<identifier>.onnx` files and `inputs.py`, which defines `SETTINGS` (identifier to a
-sequence, one entry a setting) and `make_inputs(identifier, setting=0)`, name to array.
+sequence of dims by name, one entry a setting) and `make_inputs(identifier, setting=0, **dims)`,
+name to array. A last setting has the sum of all others for each dim.
 """
 
 from __future__ import annotations
@@ -61,7 +62,12 @@ def _of_folder(folder: Path, only: str) -> ModelSet:
 
     def feeds(name: str) -> list[Feed]:
         inputs = _module(folder / "inputs.py")
-        return [inputs.make_inputs(name, setting=i) for i in range(len(inputs.SETTINGS[name]))]
+        settings = inputs.SETTINGS[name]
+        sums = {dim: sum(setting[dim] for setting in settings) for dim in settings[0]}
+        return [
+            *(inputs.make_inputs(name, setting=i) for i in range(len(settings))),
+            inputs.make_inputs(name, **sums),
+        ]
 
     def kind(name: str) -> Kind:
         graph = onnx.load(path(name)).graph

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from foldline.kernels.attention_bias import Visibility, attention_bias, fully_masked
-from foldline.kernels.precision import widened, working_dtype
+from foldline.kernels.precision import stepped, widened, working_dtype
 from foldline.kernels.registry import Array, kernel
 from foldline.support.dtypes import BY_CODE
 
@@ -59,12 +59,12 @@ def attention_reference(
 
     root = widened(np.array(math.sqrt(score_scale(scale, q.shape[-1]))).astype(dtype))
     keys = np.repeat(k, q.shape[1] // k.shape[1], axis=1).swapaxes(-1, -2)
-    raw = _step(_step(widened(q) * root, dtype) @ _step(widened(keys) * root, dtype), dtype)
+    raw = stepped(stepped(widened(q) * root, dtype) @ stepped(widened(keys) * root, dtype), dtype)
     capped = raw
     if softcap > 0:
         cap = work.type(softcap)
-        capped = _step(np.tanh(raw / cap) * cap, dtype)
-    biased = capped if bias is None else _step(capped + bias, dtype)
+        capped = stepped(np.tanh(raw / cap) * cap, dtype)
+    biased = capped if bias is None else stepped(capped + bias, dtype)
     precision = BY_CODE[softmax_precision].numpy if softmax_precision else dtype
     shares = softmax_rows(biased.astype(precision, copy=False))
     masked = fully_masked(bias)
@@ -118,12 +118,7 @@ def softmax_rows(scores: Array) -> Array:
     scores = widened(scores)
     greatest = np.maximum.reduce(scores, axis=-1, keepdims=True, initial=-np.inf)
     greatest[np.isneginf(greatest)] = 0
-    powers = _step(np.exp(_step(scores - greatest, dtype)), dtype)
-    totals = _step(np.add.reduce(powers, axis=-1, keepdims=True), dtype)
+    powers = stepped(np.exp(stepped(scores - greatest, dtype)), dtype)
+    totals = stepped(np.add.reduce(powers, axis=-1, keepdims=True), dtype)
     totals[totals == 0] = 1
     return (powers / totals).astype(dtype, copy=False)
-
-
-def _step(x: Array, dtype: np.dtype[Any]) -> Array:
-    """`x` rounded to `dtype`, in the working dtype of that."""
-    return widened(x.astype(dtype, copy=False))

@@ -125,15 +125,15 @@ def simplified_layer_normalization(
 
     The first result has the dtype of `scale`, the other is of the stash type.
     """
-    normalise = rms_normalization(x, scale, axis=axis, epsilon=epsilon)
+    normalise = rms_normalization(x, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
     stash = BY_CODE[stash_type].numpy
 
     def run(x: Array, scale: Array, *, out: Array | None = None) -> Results:
         if output_count == 1:
             return normalise(x, scale, out=out)
         # Before the result, which may be written over `x`.
-        inverse = _inverse_root_mean_square(widened(x), axis, epsilon).astype(stash, copy=False)
-        return normalise(x, scale, out=out), inverse
+        inverse = _inverse_root_mean_square(widened(x, stash_type), axis, epsilon)
+        return normalise(x, scale, out=out), inverse.astype(stash, copy=False)
 
     return run
 

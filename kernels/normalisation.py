@@ -1,7 +1,8 @@
 """Layer, RMS, group, instance, mean-variance and Lp normalisation.
 
 The first four bring the rows of a matrix to mean 0 and variance 1; they differ in what a row is
-and in the scale and bias that follow. Statistics are float32 at least, float64 for float64.
+and in the scale and bias that follow. Statistics are float32 at least, float64 for float64 and
+where `stash_type` is double.
 """
 
 from __future__ import annotations
@@ -12,7 +13,13 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from foldline.kernels.parallel import parallel_for
-from foldline.kernels.precision import NARROW, rounded, widened, widening, widening_maker
+from foldline.kernels.precision import (
+    rounded,
+    widened,
+    widening,
+    widening_maker,
+    working_dtype,
+)
 from foldline.kernels.registry import Array, Operand, kernel, maker
 from foldline.kernels.windows import even_spans
 from foldline.support.dtypes import BY_CODE
@@ -130,10 +137,10 @@ def rms_normalization_reference(
     The result has the dtype of `scale`.
     """
     axes = tuple(range(axis % x.ndim, x.ndim))
-    values = widened(x)
+    values = widened(x, stash_type)
     squares = (values * values).mean(axis=axes, keepdims=True)
     normalised = values / np.sqrt(squares + values.dtype.type(epsilon))
-    return rounded(normalised * widened(scale), scale.dtype)
+    return rounded(normalised * widened(scale, stash_type), scale.dtype)
 
 
 @maker("RMSNormalization", inplace=(0,))
@@ -147,10 +154,12 @@ def rms_normalization(
     out: Array | None = None,
 ) -> Callable[..., Array]:
     """RMSNormalization 23, in place and some rows at a time."""
-    if x.dtype in NARROW or x.dtype != scale.dtype:
+    if not x.dtype == scale.dtype == working_dtype(x.dtype, stash_type):
 
         def run_plain(x: Array, scale: Array, *, out: Array | None = None) -> Array:
-            result = rms_normalization_reference(x, scale, axis=axis, epsilon=epsilon)
+            result = rms_normalization_reference(
+                x, scale, axis=axis, epsilon=epsilon, stash_type=stash_type
+            )
             return rounded(result, result.dtype, out)
 
         return run_plain

@@ -1,7 +1,8 @@
 """The rule for narrow floats: widen to float32, compute, round once.
 
 Elementwise kernels do not need it, for each of their results is rounded once anyway. Products,
-sums and whatever takes more than one step do.
+sums and whatever takes more than one step do. A `stash_type` of double widens to float64; one that
+is narrower than the data never narrows it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,9 @@ import ml_dtypes
 import numpy as np
 
 from foldline.kernels.registry import Array, Operand, Step
+
+_DOUBLE = 11
+"""Code of TensorProto.DataType."""
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -31,14 +35,16 @@ NARROW = frozenset(
 """Float dtypes that are not computed in as they are."""
 
 
-def working_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
-    """float32 for a narrow float, else `dtype` itself."""
+def working_dtype(dtype: np.dtype[Any], stash_type: int = 1) -> np.dtype[Any]:
+    """float32 for a narrow float, float64 for any if `stash_type` is double, else `dtype`."""
+    if stash_type == _DOUBLE and (dtype in NARROW or dtype == np.float32):
+        return np.dtype(np.float64)
     return np.dtype(np.float32) if dtype in NARROW else dtype
 
 
-def widened(array: Array) -> Array:
+def widened(array: Array, stash_type: int = 1) -> Array:
     """`array` in its working dtype; itself when it is there already."""
-    return array.astype(np.float32) if array.dtype in NARROW else array
+    return array.astype(working_dtype(array.dtype, stash_type), copy=False)
 
 
 def rounded(array: Array, dtype: np.dtype[Any], out: Array | None = None) -> Array:
@@ -49,8 +55,13 @@ def rounded(array: Array, dtype: np.dtype[Any], out: Array | None = None) -> Arr
     return out
 
 
+def stepped(x: Array, dtype: np.dtype[Any]) -> Array:
+    """`x` rounded to `dtype`, in the working dtype of that: what a step of a body hands on."""
+    return widened(x.astype(dtype, copy=False))
+
+
 def widening(function: Function) -> Function:
-    """Decorator: a plain kernel that sees float32 where the node has narrow floats.
+    """Decorator: a plain kernel that sees arrays in their working dtypes.
 
     The first result is rounded to the dtype of the first input.
     """
@@ -58,10 +69,12 @@ def widening(function: Function) -> Function:
     @functools.wraps(function)
     def wrapper(*arrays: Array | None, **keywords: Any) -> Any:
         first = arrays[0]
-        if first is None or first.dtype not in NARROW:
+        stash_type = keywords.get("stash_type", 1)
+        if first is None or first.dtype == working_dtype(first.dtype, stash_type):
             return function(*arrays, **keywords)
         out = keywords.pop("out", None)
-        results = function(*[None if x is None else widened(x) for x in arrays], **keywords)
+        wide = [None if x is None else widened(x, stash_type) for x in arrays]
+        results = function(*wide, **keywords)
         return _round_all(results, first.dtype, out)
 
     return cast(Any, wrapper)
@@ -73,16 +86,17 @@ def widening_maker(make: Function) -> Function:
     @functools.wraps(make)
     def wrapper(*operands: Operand | None, **keywords: Any) -> Any:
         first = operands[0]
-        if first is None or first.dtype not in NARROW:
+        stash_type = keywords.get("stash_type", 1)
+        if first is None or first.dtype == working_dtype(first.dtype, stash_type):
             return make(*operands, **keywords)
-        wide = [None if x is None else _widened_operand(x) for x in operands]
+        wide = [None if x is None else _widened_operand(x, stash_type) for x in operands]
         made = make(*wide, **keywords)
         step = made if isinstance(made, Step) else Step(made)
         constants = [None if x is None else x.value for x in wide]
 
         def run(*arrays: Array | None, out: Array | None = None, **scratch: Any) -> Any:
             inputs = [
-                constant if constant is not None else None if x is None else widened(x)
+                constant if constant is not None else None if x is None else widened(x, stash_type)
                 for x, constant in zip(arrays, constants, strict=True)
             ]
             return _round_all(step.run(*inputs, **scratch), first.dtype, out)
@@ -92,9 +106,9 @@ def widening_maker(make: Function) -> Function:
     return cast(Any, wrapper)
 
 
-def _widened_operand(operand: Operand) -> Operand:
-    value = None if operand.value is None else widened(operand.value)
-    return Operand(operand.shape, working_dtype(operand.dtype), value)
+def _widened_operand(operand: Operand, stash_type: int) -> Operand:
+    value = None if operand.value is None else widened(operand.value, stash_type)
+    return Operand(operand.shape, working_dtype(operand.dtype, stash_type), value)
 
 
 def _round_all(

@@ -1,7 +1,8 @@
 """Softmax, LogSoftmax and Hardmax 1/11/13.
 
 Below version 13 the input is seen as a matrix, cut at `axis`, and a row is normalised; from 13 on
-a single axis is.
+a single axis is. Softmax of narrow floats is rounded after each step of its function body, which
+is what the backend tests of ONNX expect; LogSoftmax, where that would cancel digits, only once.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from collections.abc import Callable
 import numpy as np
 
 from foldline.kernels.parallel import parallel_for
-from foldline.kernels.precision import widening, widening_maker
+from foldline.kernels.precision import NARROW, rounded, stepped, widened, widening, widening_maker
 from foldline.kernels.registry import Array, Operand, kernel, maker
 from foldline.kernels.windows import even_spans
 
@@ -36,22 +37,22 @@ def _matrix(shape: tuple[int, ...], axis: int) -> Shape3:
 
 
 @kernel("Softmax", until=13)
-@widening
 def softmax_11_reference(x: Array, *, axis: int = 1) -> Array:
     """Softmax 1/11: over each row of X seen as a matrix."""
     return _exp_shares(x.reshape(_matrix(x.shape, axis))).reshape(x.shape)
 
 
 @kernel("Softmax", since=13)
-@widening
 def softmax_reference(x: Array, *, axis: int = -1) -> Array:
     """Softmax 13: `exp(x - max) / sum(exp(x - max))` along `axis`."""
     return _exp_shares(x.reshape(_one_axis(x.shape, axis))).reshape(x.shape)
 
 
 def _exp_shares(x: Array) -> Array:
-    powers = np.exp(x - _max(x))
-    return powers / np.add.reduce(powers, axis=1, keepdims=True)
+    dtype, x = x.dtype, widened(x)
+    powers = stepped(np.exp(stepped(x - _max(x), dtype)), dtype)
+    totals = stepped(np.add.reduce(powers, axis=1, keepdims=True), dtype)
+    return rounded(powers / totals, dtype)
 
 
 @kernel("LogSoftmax", until=13)
@@ -78,17 +79,15 @@ def _max(x: Array) -> Array:
 
 
 @maker("Softmax", until=13, inplace=(0,))
-@widening_maker
 def softmax_11(x: Operand, *, axis: int = 1, out: Array | None = None) -> Callable[..., Array]:
     """Softmax 1/11, in place and tiled."""
-    return _tiled(x, _matrix(x.shape, axis), _softmax_tile)
+    return _tiled(x, _matrix(x.shape, axis), _softmax_body(x))
 
 
 @maker("Softmax", since=13, inplace=(0,))
-@widening_maker
 def softmax(x: Operand, *, axis: int = -1, out: Array | None = None) -> Callable[..., Array]:
     """Softmax 13, in place and tiled."""
-    return _tiled(x, _one_axis(x.shape, axis), _softmax_tile)
+    return _tiled(x, _one_axis(x.shape, axis), _softmax_body(x))
 
 
 @maker("LogSoftmax", until=13, inplace=(0,))
@@ -105,7 +104,11 @@ def log_softmax(x: Operand, *, axis: int = -1, out: Array | None = None) -> Call
     return _tiled(x, _one_axis(x.shape, axis), _log_softmax_tile)
 
 
-def _tiled(x: Operand, shape: Shape3, body: Callable[[Array, Array], None]) -> Callable[..., Array]:
+def _tiled(
+    x: Operand,
+    shape: Shape3,
+    body: Callable[[Array, Array], None],
+) -> Callable[..., Array]:
     size = math.prod(shape) * x.dtype.itemsize
     spans = even_spans(shape[0], -(-size // TILE_BYTES))
 
@@ -122,6 +125,14 @@ def _tiled(x: Operand, shape: Shape3, body: Callable[[Array, Array], None]) -> C
         return out
 
     return run
+
+
+def _softmax_body(x: Operand) -> Callable[[Array, Array], None]:
+    return _narrow_softmax_tile if x.dtype in NARROW else _softmax_tile
+
+
+def _narrow_softmax_tile(x: Array, out: Array) -> None:
+    out[...] = _exp_shares(x)
 
 
 def _softmax_tile(x: Array, out: Array) -> None:

@@ -130,7 +130,8 @@ class Rewriter(FactKeeper):
         sources = dict.fromkeys(v.owner for v in op.operands if not isinstance(v.owner, Block))
         provenance = _provenance(op, sources)
         label: str | None = node_name(op)
-        for result, array, name in zip(op.results, arrays, result_names(op), strict=True):
+        given = list(zip(op.results, arrays, result_names(op), strict=True))
+        for result, array, name in given:
             if result.first_use is None:
                 continue
             assert array is not None

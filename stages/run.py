@@ -136,7 +136,9 @@ def _run_step(step: Step, passes: Sequence[Pass], context: PassContext) -> list[
         nodes, changes, start = rewriter.nodes, rewriter.changes, perf_counter()
         graph_pass.run(context)
         seconds = perf_counter() - start
-        costs.append(PassCost(seconds, rewriter.nodes - nodes, rewriter.changes - changes))
+        costs.append(
+            PassCost(graph_pass.name, seconds, rewriter.nodes - nodes, rewriter.changes - changes)
+        )
     return costs
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterable
 
-from xdsl.ir import Block, Operation
+from xdsl.ir import Block, Operation, SSAValue
 from xdsl.traits import ConstantLike
 
 from foldline.dialects.onnx.op import NodeOp
@@ -30,9 +30,9 @@ class BlockWalk:
         self._queued: set[NodeOp] = set()
         self._pending: dict[NodeOp, None] = {}
         self._progress: dict[NodeOp, int] = {}
-        """Per waiting node: how many of its operands are known to be seen. Each is asked once, so
-        that a node of many inputs costs no more than its inputs."""
-        self._captures: dict[NodeOp, tuple[Operation, ...]] = {}
+        """Per waiting node: how many of the values it reads come from seen nodes. Each is asked
+        for once, so that a node of many inputs costs no more than its inputs."""
+        self._reads: dict[NodeOp, tuple[SSAValue, ...]] = {}
         nodes = [op for op in block.ops if isinstance(op, NodeOp)]
         self.size = len(nodes)
         for op in [op for op in nodes if self.is_ready(op)]:
@@ -74,17 +74,14 @@ class BlockWalk:
 
     def is_ready(self, op: NodeOp) -> bool:
         """Whether all that a node depends on is seen and nothing of it is suspended."""
-        if self.suspended:
-            self._progress.pop(op, None)
-            if op in self.suspended:
-                return False
-        start = self._progress.get(op, 0)
-        for index, operand in enumerate(op.operands[start:], start):
-            if self.is_awaited(operand.owner):
+        if op in self.suspended:
+            return False
+        reads = self._read_by(op) if op.regions else op.operands
+        for index in range(self._progress.pop(op, 0), len(reads)):
+            if self.is_awaited(reads[index].owner):
                 self._progress[op] = index
                 return False
-        self._progress.pop(op, None)
-        return not op.regions or not any(map(self.is_awaited, self._captured(op)))
+        return True
 
     def offer(self, nodes: Iterable[NodeOp]) -> None:
         """Queue those nodes that were not seen and are ready now."""
@@ -122,6 +119,8 @@ class BlockWalk:
         """Hold a node back."""
         if op.parent is self.block:
             self.suspended[op] = None
+            for reader in self.followers(op):
+                self._progress.pop(reader, None)
 
     def resume(self, op: NodeOp) -> None:
         """Queue a node that was suspended."""
@@ -133,13 +132,12 @@ class BlockWalk:
     def forget(self, op: NodeOp) -> None:
         """What was known of a node's inputs no longer holds."""
         self._progress.pop(op, None)
-        self._captures.pop(op, None)
+        self._reads.pop(op, None)
 
-    def erased(self, op: Operation) -> None:
+    def erased(self, op: NodeOp) -> None:
         """A node is gone."""
-        if isinstance(op, NodeOp):
-            self.suspended.pop(op, None)
-            self.forget(op)
+        self.suspended.pop(op, None)
+        self.forget(op)
 
     def followers(self, op: Operation) -> list[NodeOp]:
         """The nodes of the block that read results of `op`, in their bodies too."""
@@ -163,17 +161,11 @@ class BlockWalk:
             and (producer not in self._seen or producer in self.suspended)
         )
 
-    def _captured(self, op: NodeOp) -> tuple[Operation, ...]:
-        """What the bodies of a node read of this block."""
-        known = self._captures.get(op)
+    def _read_by(self, op: NodeOp) -> tuple[SSAValue, ...]:
+        """What a node and its bodies read of this block."""
+        known = self._reads.get(op)
         if known is None:
-            owners = (v.owner for inner in op.walk() if inner is not op for v in inner.operands)
-            known = tuple(
-                dict.fromkeys(
-                    owner
-                    for owner in owners
-                    if isinstance(owner, NodeOp) and owner.parent is self.block
-                )
-            )
-            self._captures[op] = known
+            values = (value for inner in op.walk() for value in inner.operands)
+            known = tuple(dict.fromkeys(v for v in values if v.owner.parent is self.block))
+            self._reads[op] = known
         return known

@@ -31,8 +31,9 @@ MAX_NESTING = 64
 
 @dataclass
 class PassCost:
-    """What one pass of a traversal did."""
+    """What one pass of a step did."""
 
+    name: str
     seconds: float = 0.0
     nodes: int = 0
     """Nodes added, minus nodes removed."""
@@ -45,7 +46,7 @@ class Traversal:
     def __init__(self, context: PassContext, visitors: Sequence[NodeVisitor]):
         self.context = context
         self.visitors = tuple(visitors)
-        self.costs = [PassCost() for _ in visitors]
+        self.costs = [PassCost(visitor.name) for visitor in visitors]
         self._rewriter = context.rewriter
         self._walks: dict[Block, BlockWalk] = {}
         self._depth = 0
@@ -100,9 +101,13 @@ class Traversal:
 
     def created(self, op: Operation) -> None:
         """Hear of a new operation: it is visited next, if its inputs have been."""
-        if (found := self._locate(op)) is not None and found[1] is op:
-            found[0].created(found[1])
-            self._asked.append((BlockWalk.visit_now, op))
+        if (found := self._locate(op)) is not None:
+            walk, node = found
+            if node is op:
+                walk.created(node)
+                self._asked.append((BlockWalk.visit_now, node))
+            else:
+                walk.forget(node)
 
     def changed(self, op: Operation) -> None:
         """Hear of new operands: who was visited with the old ones is visited again."""
@@ -125,9 +130,14 @@ class Traversal:
                     self._asked.append((BlockWalk.visit_now, node))
 
     def erasing(self, op: Operation) -> None:
-        """Hear that an operation goes."""
-        if (found := self._locate(op)) is not None and found[1] is op:
-            found[0].erased(op)
+        """Hear that an operation goes: the node that holds it may have waited for its inputs."""
+        if (found := self._locate(op)) is not None:
+            walk, node = found
+            if node is op:
+                walk.erased(node)
+            else:
+                walk.forget(node)
+                self._asked.append((_offer, node))
 
     def _drain(self, walk: BlockWalk) -> None:
         """Visit until nothing of this graph is queued, pending or suspended."""
@@ -202,7 +212,12 @@ class Traversal:
     def _timed(self, cost: PassCost, method: Callable[..., None], *arguments: object) -> None:
         rewriter = self._rewriter
         nodes, changes, start = rewriter.nodes, rewriter.changes, perf_counter()
-        method(*arguments)
+        try:
+            method(*arguments)
+        except Exception as error:
+            at = [describe(op) for op in arguments if isinstance(op, NodeOp)]
+            error.add_note(" at ".join([f"in {cost.name}", *at]))
+            raise
         cost.seconds += perf_counter() - start
         cost.nodes += rewriter.nodes - nodes
         cost.changes += rewriter.changes - changes

@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 import onnx
+import pytest
 from onnx import TensorProto, helper, numpy_helper
 
-from benchmarks.bench_nodes import count_nodes, data_size, run_tool
+from benchmarks.bench_nodes import count_nodes, data_size, print_beaten, run_tool
 from benchmarks.model_sets import model_set
 
 SHAPE = numpy_helper.from_array(np.array([2], np.int64), "shape")
@@ -61,9 +62,9 @@ def test_declared_types_weigh_nothing() -> None:
 
 INPUTS = """
 import numpy as np
-SETTINGS = {"twice": (1, 2)}
-def make_inputs(name, setting=0):
-    return {"x": np.full(SETTINGS[name][setting], np.nan, np.float32)}
+SETTINGS = {"twice": ({"N": 1}, {"N": 2})}
+def make_inputs(name, setting=0, **dims):
+    return {"x": np.full({**SETTINGS[name][setting], **dims}["N"], np.nan, np.float32)}
 """
 
 
@@ -80,7 +81,21 @@ def test_a_model_of_a_folder_is_compiled_and_verified(tmp_path: Path) -> None:
     assert (row["before"], row["after"], row["errors"], row["same_bits"]) == (
         2,
         1,
-        [0.0, 0.0],
+        [0.0, 0.0, 0.0],
         True,
     )
     assert row["size"] < 1
+
+
+@pytest.mark.parametrize(
+    ("after", "size", "status"),
+    [(5, 1.0, 0), (4, 1.0, 1), (4, 3.9, 0)],
+    ids=["as many", "fewer", "fewer but larger"],
+)
+def test_a_peer_with_fewer_nodes_and_no_larger_file_is_an_exception_to_name(
+    after: int, size: float, status: int
+) -> None:
+    ours = {"after": 5, "size": 1.0}
+    assert print_beaten({"m": {"foldline": ours, "onnxsim =": {"after": after, "size": size}}}) == (
+        status
+    )

@@ -75,6 +75,61 @@ def test_stash_type_is_the_dtype_of_the_statistics():
         assert mean.dtype == inverse.dtype == ml_dtypes.bfloat16
 
 
+FAR = np.array([[1e8, 1e8 + 8, 1e8 - 8, 1e8 + 16]], np.float32)
+"""Each a float32, their sum is not."""
+FAR_EXACT = [[-4, 4, -12, 12]] / np.sqrt(80 + 1e-5)
+
+
+@pytest.mark.parametrize("grade", GRADES)
+@pytest.mark.parametrize("dtype", [np.float32, np.float16])
+def test_layers_with_a_stash_type_of_double_are_computed_in_double(grade, dtype):
+    entry = find_kernel("", "LayerNormalization", 17, (grade,))
+    extra = {"output_count": 3} if grade == "fast" else {}
+    far = FAR if dtype == np.float32 else np.array([[2048, 2050, 2046, 2052]], dtype)
+    x, scale, bias = far, np.array([1, 2, 3, 4], dtype), np.ones(4, dtype)
+    results = compute(entry, (x, scale, bias), stash_type=11, **extra)
+    exact, mean, inverse = standard(far.astype(float), (1,), 1e-5)
+    close(results[0], exact * scale + 1, dtype)
+    for result, wanted in zip(results[1:], (mean, inverse), strict=True):
+        close(result, wanted, np.float64, 8)
+    narrow = compute(entry, (x, scale, bias), stash_type=1, **extra)[0]
+    assert dtype == np.float16 or abs(narrow - results[0]).max() > 0.01
+
+
+@pytest.mark.parametrize("grade", GRADES)
+@pytest.mark.parametrize("scale_dtype", [np.float32, np.float64, np.float16])
+def test_roots_of_mean_squares_with_a_stash_type_of_double(grade, scale_dtype):
+    entry = find_kernel("", "RMSNormalization", 23, (grade,))
+    x, scale = np.array([[1e30, 2e30]], np.float32), np.array([1, 2], scale_dtype)
+    result = compute(entry, (x, scale), stash_type=11)
+    close(result, np.array([[1, 4]]) / np.sqrt(2.5), scale_dtype, 1)  # in float32 squares overflow
+    assert compute(entry, (x, scale), stash_type=1).max() == 0
+
+
+def test_groups_with_a_stash_type_of_double():
+    x = np.repeat(FAR, 2, axis=0).reshape(1, 4, 2)
+    scale, bias = np.array([1, 2, 3, 4], np.float32), np.ones(4, np.float32)
+    out = np.empty_like(x)
+    group_normalization(x, scale, bias, num_groups=2, stash_type=11, out=out)
+    rows = np.repeat(FAR_EXACT, 2, axis=0).reshape(1, 4, 2)
+    close(out, rows * scale[:, None] + 1, np.float32)
+    narrow = group_normalization(x, scale, bias, num_groups=2, stash_type=1)
+    assert abs(narrow - out).max() > 0.01
+
+
+def test_a_narrow_stash_type_never_narrows():
+    x, scale = np.array([[300, 400]], np.float32), np.ones(2, np.float32)  # their squares overflow
+    plain = group_normalization(x, scale, scale, num_groups=1)
+    assert group_normalization(x, scale, scale, num_groups=1, stash_type=10).tolist() == (
+        plain.tolist()
+    )
+    for grade in GRADES:
+        entry = find_kernel("", "RMSNormalization", 23, (grade,))
+        assert compute(entry, (x, scale), stash_type=10).tolist() == (
+            compute(entry, (x, scale)).tolist()
+        )
+
+
 def test_layer_normalization_in_place_and_tiled(monkeypatch):
     monkeypatch.setattr(foldline.kernels.normalisation, "TILE_BYTES", 100)
     x, scale = normal(9, 5), normal(5)
@@ -132,9 +187,10 @@ def test_group_normalization(dtype, shape, groups):
 
 def test_scales_of_version_18_are_per_group():
     x, scale, bias = normal(2, 6, 3), normal(3, seed=1), normal(3, seed=2)
-    old = group_normalization_18(x, scale, bias, num_groups=3)
-    new = group_normalization(x, scale.repeat(2), bias.repeat(2), num_groups=3)
-    np.testing.assert_array_equal(old, new)
+    for options in ({}, {"epsilon": 0.5}):
+        old = group_normalization_18(x, scale, bias, num_groups=3, **options)
+        new = group_normalization(x, scale.repeat(2), bias.repeat(2), num_groups=3, **options)
+        np.testing.assert_array_equal(old, new)
 
 
 def test_normalisations_work_in_place():

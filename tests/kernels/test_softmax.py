@@ -91,3 +91,14 @@ def test_hardmax(dtype):
     assert run("Hardmax", 13, x, "reference", axis=0).tolist() == [[0, 1, 1], [1, 0, 0]]
     assert run("Hardmax", 11, x, "reference", axis=0).tolist() == [[0, 1, 0], [0, 0, 0]]
     assert run("Hardmax", 13, x[:0], "reference").shape == (0, 3)
+
+
+@pytest.mark.parametrize("version", [11, 13])
+@pytest.mark.parametrize("grade", ["fast", "reference"])
+def test_narrow_floats_are_rounded_at_each_step_of_the_body(version, grade):
+    x = np.array([[0.1, 2.3, -1.7, 0.6, 1.1]], np.float16)
+    powers = np.exp((x - x.max()).astype(np.float32)).astype(np.float16)
+    expected = powers / np.float16(powers.astype(np.float32).sum())
+    wide = run("Softmax", version, x.astype(np.float32), axis=1).astype(np.float16)
+    assert not np.array_equal(expected, wide)
+    np.testing.assert_array_equal(run("Softmax", version, x, grade, axis=1), expected)

@@ -145,7 +145,8 @@ def test_a_failing_pass_is_named() -> None:
     begin, failed = listening.heard
     assert begin == "begin"
     assert failed.startswith("failed prepare/infer-shapes+")
-    (note,) = caught.value.__notes__
+    inner, note = caught.value.__notes__
+    assert inner == "in infer-shapes at onnx.MatMul (node 'bad')"
     assert note.startswith("while prepare/infer-shapes+")
     assert note.endswith("ran; before it: prepare/protect-quantisation")
 
