@@ -3,10 +3,10 @@
     python -m benchmarks.run_optimised [--only id,id] [--models DIR] [--levels basic,extended]
 
 Per model and level ONNX Runtime writes its optimised form, which Foldline and ONNX Runtime with
-optimisation off then run at each setting of the dims that the latter takes. The table has the worst
-error, held against the limits of tests/zoo/limits.py, and the operators of ONNX Runtime's own that
-the file holds; where a model does not run, what Foldline said is below. Ends with 1 if any is not
-run within its limit.
+optimisation off then run at each setting of the dims that the latter takes. The table has the
+largest error, held against the limits of tests/zoo/limits.py, and the operators of ONNX Runtime's
+own that the file holds; where a model does not run, what Foldline said is below. Ends with 1 if any
+is not run within its limit.
 """
 
 from __future__ import annotations
@@ -72,7 +72,10 @@ def check_model(models: ModelSet, model_id: str, level: str) -> dict[str, Any]:
 
 
 def left_inputs(graph: Any, session: Any) -> Feed:
-    """Values of the inputs that ONNX Runtime left in a file when it dropped their initializers."""
+    """Values of the inputs that ONNX Runtime left in a file when it dropped their initializers.
+
+    In files before IR version 4 an initializer is an input too, and of equal ones it keeps one.
+    """
     from onnx.numpy_helper import to_array
 
     needed = {formal.name for formal in session.get_inputs()}

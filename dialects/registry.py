@@ -5,7 +5,7 @@ from __future__ import annotations
 from xdsl.context import Context
 from xdsl.dialects.builtin import Builtin
 
-from foldline.dialects import com_microsoft, onnx
+from foldline.dialects import com_microsoft, fused, onnx
 from foldline.dialects.com_microsoft import COM_MICROSOFT
 from foldline.dialects.fold import FOLD
 from foldline.dialects.fused import FUSED
@@ -13,7 +13,11 @@ from foldline.dialects.onnx import ONNX
 from foldline.dialects.onnx.op import OnnxOp
 from foldline.dialects.plan import PLAN
 
-OPERATORS: dict[tuple[str, str], type[OnnxOp]] = {**onnx.OPERATORS, **com_microsoft.OPERATORS}
+OPERATORS: dict[tuple[str, str], type[OnnxOp]] = {
+    **onnx.OPERATORS,
+    **com_microsoft.OPERATORS,
+    **fused.OPERATORS,
+}
 """The class of each known operator by domain and name."""
 
 DIALECTS = (Builtin, ONNX, COM_MICROSOFT, FOLD, FUSED, PLAN)

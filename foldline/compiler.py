@@ -20,7 +20,8 @@ from foldline.dialects import load_dialects
 from foldline.dialects.onnx.verifier import verify_model
 from foldline.exporter import export_model, write_model
 from foldline.exporter.files import serialised
-from foldline.importer import Source, import_function, import_model
+from foldline.importer import Source, blamed_on, import_function, import_model
+from foldline.kernels.registry import GRADES
 from foldline.lowering import Program, lower
 from foldline.overrides import freeze_initializers, pin_shapes
 from foldline.session import Session
@@ -74,6 +75,7 @@ class CompiledModel:
         return {
             "value_info": self.options["export.valueInfo"],
             "unique_nodes": self.options.level != "O0",
+            "training": self.options.level == "O0",
         }
 
     def session(self, threads: int | None = None) -> Session:
@@ -83,7 +85,8 @@ class CompiledModel:
         """
         with self._lock:
             if self._program is None:
-                self._program = lower(self.module, read_function=import_function)
+                grades = GRADES[self.options["mode"]]
+                self._program = lower(self.module, grades=grades, read_function=import_function)
         return Session(self._program, self.options.threads if threads is None else threads)
 
 
@@ -108,12 +111,13 @@ class Compiler:
         """
         resolved = resolve(options or {}, self.options)
         notes: list[str] = []
-        module = import_model(model, notes)
-        verify_model(module)
-        pin_shapes(module, resolved.input_shapes)
-        if resolved["freezeInitializers"]:
-            freeze_initializers(module)
-        compiled = _through_stages(module, resolved, debug, observers)
+        with blamed_on(model):
+            module = import_model(model, notes)
+            verify_model(module)
+            pin_shapes(module, resolved.input_shapes)
+            if resolved["freezeInitializers"]:
+                freeze_initializers(module)
+            compiled = _through_stages(module, resolved, debug, observers)
         compiled.report.remarks[:0] = [Remark("note", "import", "", "", "", n) for n in notes]
         return compiled
 

@@ -52,11 +52,14 @@ _TensorType: TypeAlias = tuple[np.dtype[Any], tuple[int | None, ...]]
 
 
 def _tensor_type(type_: Attribute | None) -> _TensorType | None:
-    """Dtype and dims; None where it is no tensor of known dtype and rank."""
+    """Dtype and dims; None where it is no tensor of known dtype and rank, or its elements count.
+
+    An array of objects may hold other things than texts.
+    """
     element = None if type_ is None else element_type(type_)
     known = None if element is None else element_of(element)
     dims = None if type_ is None else dims_of(type_)
-    if known is None or dims is None:
+    if known is None or dims is None or known.numpy == np.object_:
         return None
     return known.numpy, tuple(d if isinstance(d, int) and d >= 0 else None for d in dims)
 
@@ -112,8 +115,32 @@ def _fitting(value: Any, type_: Attribute | None, what: str) -> Any:
                 )
             elements = enumerate(cast("Sequence[Any]", value))
             return [_fitting(item, element, f"{what}, element {i},") for i, item in elements]
+        case MapType():
+            return _map(value, type_, what)
         case _:
             return _tensor(value, type_, what)
+
+
+def _map(value: Any, type_: MapType, what: str) -> dict[Any, Any]:
+    """A dict whose keys are texts or integers, as the type says; scalars become Python's."""
+    if not isinstance(value, Mapping):
+        raise InvalidArgumentError(
+            f"{what} is {type(value).__name__}, expected a dict: {_described(type_)}"
+        )
+    known = element_of(type_.key)
+    is_text = known is None or known.numpy == np.object_
+    fitting: dict[Any, Any] = {}
+    for key, item in cast("Mapping[Any, Any]", value).items():
+        kinds = (str,) if is_text else (int, np.integer)
+        if isinstance(key, bool) or not isinstance(key, kinds):
+            raise InvalidArgumentError(
+                f"{what} has the key {key!r:.60}, expected {'str' if is_text else 'int'}: "
+                f"{_described(type_)}"
+            )
+        array = _fitting(item, type_.value, f"{what}, key {key!r:.60},")
+        is_scalar = isinstance(array, np.ndarray) and array.ndim == 0
+        fitting[key if is_text else int(cast(Any, key))] = array.item() if is_scalar else array
+    return fitting
 
 
 def _tensor(value: Any, type_: Attribute | None, what: str) -> Any:
@@ -123,8 +150,8 @@ def _tensor(value: Any, type_: Attribute | None, what: str) -> Any:
     if type_ is None or known is None:
         return cast(Any, value) if isinstance(value, list) else np.asarray(value)
     array: Array = _array(value) if _is_numpy(value) else _literal(value, known.numpy, what)
-    if known.numpy == np.object_ and array.dtype.kind in "US":
-        array = _texts(array)
+    if known.numpy == np.object_ and array.dtype.kind in "USO":
+        array = _texts(array, what)
     if array.dtype != known.numpy:
         actual = BY_NUMPY.get(array.dtype)
         raise InvalidArgumentError(
@@ -167,9 +194,9 @@ def _literal(value: Any, dtype: np.dtype[Any], what: str) -> Array:
     Integers and booleans must keep their value. Floats are literals: rounded to a float dtype, as
     in source code, but neither made integers nor infinite.
     """
-    array = np.asarray(value)
     if dtype == np.object_:
-        return array
+        return np.asarray(value, np.object_)
+    array = np.asarray(value)
     if array.size == 0 and array.dtype == np.float64:
         return array.astype(dtype)
     converted = None
@@ -208,9 +235,20 @@ def _keeps(given: Array, converted: Array) -> bool:
     return True
 
 
-def _texts(array: Array) -> Array:
+def _texts(array: Array, what: str) -> Array:
+    """An array of `str`; bytes are UTF-8. Raises InvalidArgumentError naming what is no text."""
+    if array.dtype == np.object_ and all(type(item) is str for item in array.flat):
+        return array
     texts = np.empty(array.shape, np.object_)
-    texts[...] = array if array.dtype.kind == "U" else np.char.decode(array, "utf-8")
+    for index, item in np.ndenumerate(array.astype(np.object_)):
+        place = f"{what}, element {list(index)}," if index else what
+        try:
+            text: object = item.decode() if isinstance(item, bytes) else item
+        except UnicodeDecodeError as error:
+            raise InvalidArgumentError(f"{place} is {item!r:.60}, which is no UTF-8") from error
+        if not isinstance(text, str):
+            raise InvalidArgumentError(f"{place} is {type(item).__name__}, expected str")
+        texts[index] = str(text)
     return texts
 
 

@@ -62,11 +62,15 @@ def parametric_relu_before_7(
     out: Array | None = None,
 ) -> Array:
     """PRelu 1 and 6: `slope` is one number, or one for each channel (axis 1)."""
-    if slope.size == 1:
-        slope = slope.reshape(())
-    elif slope.ndim == 1:
-        slope = slope.reshape(-1, *(1,) * (x.ndim - 2))
+    slope = parametric_slope(x, slope)
     return _leaky(x, slope, _all_shrink(slope), out)
+
+
+def parametric_slope(x: Array, slope: Array) -> Array:
+    """The slope of PRelu below version 7 in a shape that broadcasts to `x`."""
+    if slope.size == 1:
+        return slope.reshape(())
+    return slope.reshape(-1, *(1,) * (x.ndim - 2)) if slope.ndim == 1 else slope
 
 
 def _all_shrink(slope: Array) -> bool:

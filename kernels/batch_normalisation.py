@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from foldline.kernels.exact_sums import tree_mean
 from foldline.kernels.parallel import parallel_for
 from foldline.kernels.precision import rounded, widened, working_dtype
 from foldline.kernels.registry import Array, Operand, kernel, maker
@@ -113,9 +114,9 @@ def _train(
     wide = working_dtype(x.dtype)
     values = widened(x)
     axes = tuple(a for a in range(x.ndim) if a == 0 or (spatial and a > 1))
-    centre = values.mean(axis=axes, keepdims=True)
+    centre = tree_mean(values, axes, True)
     centred = values - centre
-    spread = (centred * centred).mean(axis=axes, keepdims=True)
+    spread = tree_mean(centred * centred, axes, True)
     now = [centre.reshape(mean.shape), spread.reshape(mean.shape)]
     y = _normalise(x, scale, bias, now[0], now[1], epsilon, spatial)
     keep, take = wide.type(momentum), wide.type(1) - wide.type(momentum)

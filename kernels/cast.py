@@ -92,7 +92,7 @@ def cast_like_rounding(
     return convert(x, target.dtype, bool(saturate), round_mode, out)
 
 
-@kernel("BitCast")
+@kernel("BitCast", exact=True)
 def bit_cast(x: Array, *, to: int) -> Array:
     """BitCast 26+: the bits of `x` as another type of the same width; a copy.
 

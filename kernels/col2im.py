@@ -73,7 +73,7 @@ def conv_transpose_reference(
     strides: Sequence[int] | None = None,
 ) -> Array:
     """ConvTranspose 1/11/22: each input spreads its weights over the outputs it meets."""
-    window = _image_window(
+    window = image_window(
         x.shape, w.shape, auto_pad, dilations, output_padding, output_shape, pads, strides
     )
     inputs = x.reshape(x.shape[0], group, x.shape[1] // group, *x.shape[2:])
@@ -106,7 +106,7 @@ def conv_transpose(
     out: Array | None = None,
 ) -> Step:
     """ConvTranspose 1/11/22: a matrix product and `add_columns`, some output channels at a time."""
-    window = _image_window(
+    window = image_window(
         x.shape, w.shape, auto_pad, dilations, output_padding, output_shape, pads, strides
     )
     batch, depth, maps = x.shape[0], x.shape[1] // group, w.shape[1]
@@ -150,7 +150,7 @@ def conv_transpose(
     return Step(run, lane_scratch(len(items), lane_bytes))
 
 
-def _image_window(
+def image_window(
     x: tuple[int, ...],
     w: tuple[int, ...],
     auto_pad: str,

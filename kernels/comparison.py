@@ -19,21 +19,21 @@ for _op_type, _function in (
     ("Xor", np.logical_xor),
 ):
     # A result of bool may overwrite an input only where that is bool too; the planner compares.
-    register_binary(_op_type, _function, since=7)
-    register_binary_before_7(_op_type, _function)
+    register_binary(_op_type, _function, since=7, exact=True)
+    register_binary_before_7(_op_type, _function, exact=True)
 
-register_binary("LessOrEqual", np.less_equal)
-register_binary("GreaterOrEqual", np.greater_equal)
-register_binary("BitwiseAnd", np.bitwise_and)
-register_binary("BitwiseOr", np.bitwise_or)
-register_binary("BitwiseXor", np.bitwise_xor)
+register_binary("LessOrEqual", np.less_equal, exact=True)
+register_binary("GreaterOrEqual", np.greater_equal, exact=True)
+register_binary("BitwiseAnd", np.bitwise_and, exact=True)
+register_binary("BitwiseOr", np.bitwise_or, exact=True)
+register_binary("BitwiseXor", np.bitwise_xor, exact=True)
 
-register_unary("Not", np.logical_not)
-register_unary("BitwiseNot", np.invert)
-register_unary("IsNaN", np.isnan, inplace=())
+register_unary("Not", np.logical_not, exact=True)
+register_unary("BitwiseNot", np.invert, exact=True)
+register_unary("IsNaN", np.isnan, inplace=(), exact=True)
 
 
-@kernel("IsInf")
+@kernel("IsInf", exact=True)
 def is_inf(
     x: Array, *, detect_negative: int = 1, detect_positive: int = 1, out: Array | None = None
 ) -> Array:
@@ -48,7 +48,7 @@ def is_inf(
     return np.asarray(found)
 
 
-@kernel("BitShift", inplace=(0, 1))
+@kernel("BitShift", inplace=(0, 1), exact=True)
 def bit_shift(x: Array, y: Array, *, direction: str, out: Array | None = None) -> Array:
     """BitShift 11+: `x` shifted by `y` bits, arithmetically to the right.
 
@@ -61,7 +61,7 @@ def bit_shift(x: Array, y: Array, *, direction: str, out: Array | None = None) -
     return np.asarray((np.left_shift if direction == "LEFT" else np.right_shift)(x, y, out=out))
 
 
-@kernel("Where", inplace=(1, 2))
+@kernel("Where", inplace=(1, 2), exact=True)
 def where(condition: Array, x: Array, y: Array, *, out: Array | None = None) -> Array:
     """Where 9+: `x` where `condition` holds, else `y`, all three broadcast; any element type."""
     # Selecting and copying takes a third of the time of copying under a mask.

@@ -11,19 +11,19 @@ from foldline.kernels.arguments import ints
 from foldline.kernels.registry import Array, kernel
 
 
-@kernel("Constant", until=11)
+@kernel("Constant", until=11, exact=True)
 def constant_of_value(*, value: Array) -> Array:
     """Constant 1 and 9: a copy of `value`."""
     return value.copy()
 
 
-@kernel("Constant", since=11, until=12)
+@kernel("Constant", since=11, until=12, exact=True)
 def constant_of_tensor(*, value: Array | None = None, sparse_value: Array | None = None) -> Array:
     """Constant 11: a copy of `value`, or of `sparse_value`, which arrives as its dense array."""
     return _only(value=value, sparse_value=sparse_value)
 
 
-@kernel("Constant", since=12)
+@kernel("Constant", since=12, exact=True)
 def constant(
     *,
     value: Array | None = None,
@@ -63,7 +63,7 @@ def _only(**values: Array | None) -> Array:
     return value.copy()
 
 
-@kernel("ConstantOfShape")
+@kernel("ConstantOfShape", exact=True)
 def constant_of_shape(
     shape: Array, *, value: Array | None = None, out: Array | None = None
 ) -> Array:
@@ -78,7 +78,7 @@ def constant_of_shape(
     return np.full(ints(shape), fill.reshape(()), fill.dtype)
 
 
-@kernel("Identity", view=True)
+@kernel("Identity", view=True, exact=True)
 def identity(x: Any) -> Any:
     """Identity 1+: the tensor, sequence or optional itself."""
     return x

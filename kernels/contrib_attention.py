@@ -6,8 +6,8 @@
 query is not seen at all when the node is unidirectional.
 
 Domain com.microsoft; version 1 of each operator. The forms that ONNX Runtime has for its GPU
-kernels alone (rotary embedding inside, buffers shared by past and present, packed lengths,
-beams) raise ValueError.
+kernels alone (rotary embedding inside, a past of Attention in the buffer of the present) raise
+ValueError.
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ def fused_attention(
 
     `x` is `(batch, length, size)`, `past` and `present` are `(2, batch, heads, length, size)`.
     """
-    _refuse(do_rotary=do_rotary, past_present_share_buffer=past_present_share_buffer)
+    _refuse(do_rotary, past_present_share_buffer, past)
     projected = widened(x).reshape(-1, x.shape[-1]) @ widened(weights)
     projected = projected if bias is None else projected + widened(bias)
     return _self_attention(
@@ -103,7 +103,7 @@ def quantised_attention(
 
     Scale and zero point of `weight` are one number or have one for each column.
     """
-    _refuse(do_rotary=do_rotary, past_present_share_buffer=past_present_share_buffer)
+    _refuse(do_rotary, past_present_share_buffer, past)
     project = matmul_integer_to_float(
         x, weight, input_scale, weight_scale, input_zero_point, weight_zero_point, bias
     )
@@ -154,8 +154,11 @@ def multi_head_attention(
     size)` in `query` or `(batch, length, heads, 2, size)` in `key`. `bias` is that of queries,
     keys and values, one after the other. Gives the result, present keys and values, and the
     biased scores.
+
+    With `past_sequence_length` the past is the beginning of a buffer of keys or values, and the
+    present the buffer with the new ones after it. `cache_indirection`, `(batch, beams, positions)`,
+    then says whose past of the same batch a beam has at each position.
     """
-    _refuse(cache_indirection=cache_indirection is not None)
     parts = _parts(query, key, value)
     if bias is not None:
         sizes = [
@@ -166,14 +169,30 @@ def multi_head_attention(
             part + shift if part.ndim == 3 else part
             for part, shift in zip(parts, shifts, strict=True)
         ]
-    return _attend(
-        parts,
-        (past_key, past_value),
-        _Scores(num_heads, scale, unidirectional, mask_filter_value),
-        key_padding_mask,
-        attention_bias,
-        output_count,
-    )
+    scores = _Scores(num_heads, scale, unidirectional, mask_filter_value)
+    if past_sequence_length is None or past_key is None or past_value is None:
+        past = past_key, past_value
+        return _attend(parts, past, scores, key_padding_mask, attention_bias, output_count)
+    buffers, length = (past_key, past_value), int(past_sequence_length.item())
+    past = [_past_of_beams(x[:, :, :length], cache_indirection) for x in buffers]
+    results = _attend(parts, past, scores, key_padding_mask, attention_bias, max(3, output_count))
+    presents = [
+        np.concatenate((x[:, :, :length], made[:, :, length:], x[:, :, made.shape[2] :]), axis=2)
+        for x, made in zip(buffers, results[1:3], strict=True)
+    ]
+    return (results[0], *presents, *results[3:])[:output_count]
+
+
+def _past_of_beams(past: Array, indirection: Array | None) -> Array:
+    """The past of each beam, `(batch * beams, heads, positions, size)`."""
+    if indirection is None:
+        return past
+    batch, beams, _ = indirection.shape
+    length = past.shape[2]
+    firsts = np.arange(0, batch * beams, beams, dtype=np.intp)
+    rows = (firsts[:, None, None] + indirection[:, :, :length]).reshape(-1, length)
+    chosen = past[rows, :, np.arange(length, dtype=np.intp)]
+    return np.ascontiguousarray(chosen.transpose(0, 2, 1, 3))
 
 
 def _self_attention(
@@ -210,7 +229,7 @@ def _packed(x: Array, which: int) -> Array:
 
 def _attend(
     parts: Sequence[Array],
-    past: tuple[Array | None, Array | None],
+    past: Sequence[Array | None],
     scores: _Scores,
     mask: Array | None,
     bias: Array | None,
@@ -218,7 +237,14 @@ def _attend(
 ) -> tuple[Array, ...]:
     """The results of Attention 24 of ONNX; what it does not see at all scores the least number."""
     q, k, v = parts
-    keys = k.shape[1 if k.ndim == 3 else 2] + (0 if past[0] is None else past[0].shape[2])
+    before = 0 if past[0] is None else past[0].shape[2]
+    keys = k.shape[1 if k.ndim == 3 else 2] + before
+    is_causal = scores.unidirectional
+    if is_causal and keys > before + q.shape[1]:
+        # The last query sees all: ONNX Runtime takes the keys to end with it.
+        is_causal, later = 0, np.triu(np.full((q.shape[1], keys), -np.inf, q.dtype), before + 1)
+        later[-1:] = 0
+        bias = later[None, None] if bias is None else bias + later
     if mask is not None:
         added = np.where(_shown(mask, len(q), keys), 0, scores.hidden).astype(q.dtype)
         bias = added if bias is None else bias + added
@@ -226,7 +252,7 @@ def _attend(
     made = attention(
         *[Operand(x.shape, x.dtype) for x in parts],
         *[None if x is None else Operand(x.shape, x.dtype) for x in optional],
-        is_causal=scores.unidirectional,
+        is_causal=is_causal,
         q_num_heads=scores.heads,
         kv_num_heads=scores.heads,
         scale=scores.scale or None,
@@ -243,22 +269,24 @@ def _attend(
 def _shown(mask: Array, batch: int, keys: int) -> Array:
     """Which keys are seen, as `(batch, 1, queries or 1, keys)`.
 
-    `mask` of one axis: for each batch where its keys end, and then where they begin; of two or
-    three: 1 for each key that is seen, in each batch, or by each query too.
+    `mask` of one axis: for each batch where its keys end, and then, if as many follow, where they
+    begin; of two or three: 1 for each key that is seen, in each batch, or by each query too.
     """
-    if mask.ndim == 1 and len(mask) in (batch, 2 * batch):
+    if mask.ndim == 1 and len(mask) in (batch, 2 * batch, 3 * batch + 2):
         places = np.arange(keys)
-        starts = mask[batch:, None] if len(mask) > batch else 0
+        starts = mask[batch:, None] if len(mask) == 2 * batch else 0
         seen = (places < mask[:batch, None]) & (places >= starts)
         return seen[:, None, None]
     if mask.ndim == 2:
-        return np.broadcast_to(mask > 0, (batch, keys))[:, None, None]
+        # One column for all keys is how models say that they have no mask.
+        return np.broadcast_to((mask > 0) | (mask.shape[1] == 1), (batch, keys))[:, None, None]
     if mask.ndim == 3:
         return mask[:, None] > 0
     raise ValueError(f"a mask of shape {mask.shape} is not supported")
 
 
-def _refuse(**forms: int) -> None:
-    for name, given in forms.items():
-        if given:
-            raise ValueError(f"{name} is not supported")
+def _refuse(do_rotary: int, share_buffer: int, past: Array | Operand | None) -> None:
+    if do_rotary:
+        raise ValueError("do_rotary is not supported")
+    if share_buffer and past is not None:
+        raise ValueError("past_present_share_buffer is not supported")

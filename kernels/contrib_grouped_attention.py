@@ -10,6 +10,7 @@ import numpy as np
 
 from foldline.kernels.attention import unpacked
 from foldline.kernels.attention_fast import attention
+from foldline.kernels.normalisation import rms_normalization_reference
 from foldline.kernels.registry import Array, Operand, kernel, run_once
 from foldline.kernels.rotary_embedding import rotary_embedding
 
@@ -93,17 +94,21 @@ def group_query_attention(
     """GroupQueryAttention: queries `(batch, length, heads * size)`, or all three side by side.
 
     Gives the result and the cache, `(batch, kv heads, positions, size)`. A query sees the keys up
-    to its own position, the last `local_window_size` of them if that is positive. ValueError for
-    sinks, norms, quantised caches, and other forms beside.
+    to its own position, the last `local_window_size` of them if that is positive, or, if the node
+    is not causal, all. Norms are over each head, before the rotation. ValueError for quantised
+    and sliding caches, padded queries and `qk_output`.
     """
-    refused = (head_sink, k_scale, v_scale, q_norm_weight, k_norm_weight, query_seqlens)
-    modes = (smooth_softmax == 1, qk_output, sliding_window_cache, not causal)
-    if any(x is not None for x in refused) or any(modes):
-        raise ValueError("only causal attention with a plain cache is supported")
+    refused = (k_scale, v_scale, query_seqlens)
+    if any(x is not None for x in refused) or qk_output or sliding_window_cache:
+        raise ValueError("only attention with a plain cache is supported")
     batch, length = query.shape[:2]
     parts = _split(query, num_heads, kv_num_heads) if key is None else (query, key, value)
     heads = (num_heads, kv_num_heads, kv_num_heads)
     q, k, v = (unpacked(x, n) for x, n in zip(parts, heads, strict=True) if x is not None)
+    if q_norm_weight is not None and k_norm_weight is not None:
+        q_epsilon, k_epsilon = q_norm_epsilon or qk_norm_epsilon, k_norm_epsilon or qk_norm_epsilon
+        q = rms_normalization_reference(q, q_norm_weight, epsilon=q_epsilon)
+        k = rms_normalization_reference(k, k_norm_weight, epsilon=k_epsilon)
     total = int(total_sequence_length.item())
     starts = seqlens_k.reshape(-1).astype(np.int64) + 1 - length
     starts = np.zeros_like(starts) if length == total else starts
@@ -122,15 +127,14 @@ def group_query_attention(
         )
     count = max(total, 0 if past_key is None else past_key.shape[2])
     keys, values = _cached(past_key, k, starts, count), _cached(past_value, v, starts, count)
-    bias = _hiding(places, count, local_window_size).astype(q.dtype)
+    last_seen = places if causal else np.broadcast_to(places[:, -1:], places.shape)
+    bias = _hiding(last_seen, count, local_window_size).astype(q.dtype)
     if attention_bias is not None:
-        bias[..., : attention_bias.shape[-1]] += attention_bias
-    made = attention(
-        *(Operand(x.shape, x.dtype) for x in (q, keys, values, bias)),
-        scale=scale or None,
-        softcap=softcap,
-    )
-    y: Array = run_once(made, [np.ascontiguousarray(q), keys, values, bias])
+        unbiased = ((0, 0), (0, 0), (0, 0), (0, count - attention_bias.shape[-1]))
+        bias = bias + np.pad(attention_bias, unbiased)
+    if head_sink is None and smooth_softmax == 1:
+        head_sink = np.zeros(num_heads, q.dtype)
+    y = _attended(q, keys, values, bias, head_sink, scale or None, softcap)
     return y.transpose(0, 2, 1, 3).reshape(batch, length, -1), keys, values
 
 
@@ -139,6 +143,31 @@ def _split(query: Array, heads: int, kv_heads: int) -> list[Array]:
     size = query.shape[2] // (heads + 2 * kv_heads)
     ends = (size * heads, size * (heads + kv_heads))
     return [np.ascontiguousarray(part) for part in np.split(query, ends, axis=2)]
+
+
+def _attended(
+    q: Array,
+    keys: Array,
+    values: Array,
+    bias: Array,
+    sinks: Array | None,
+    scale: float | None,
+    softcap: float,
+) -> Array:
+    """Attention of ONNX. A sink is a score that a head has beside those of its keys.
+
+    It is that of one key and value more, of zeros, whose bias it is.
+    """
+    seen, content = keys, values
+    if sinks is not None:
+        end = ((0, 0), (0, 0), (0, 1), (0, 0))
+        seen, content = np.pad(keys, end), np.pad(values, end)
+        shape = (len(q), len(sinks), q.shape[2], bias.shape[3])
+        last = np.broadcast_to(sinks[:, None, None], (*shape[:3], 1))
+        bias = np.concatenate((np.broadcast_to(bias, shape), last), axis=3)
+    given = [np.ascontiguousarray(q), seen, content, bias]
+    made = attention(*(Operand(x.shape, x.dtype) for x in given), scale=scale, softcap=softcap)
+    return run_once(made, given)
 
 
 def _hiding(places: Array, count: int, window: int) -> Array:

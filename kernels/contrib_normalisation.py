@@ -16,6 +16,7 @@ from foldline.kernels.normalisation import (
     rms_normalization,
 )
 from foldline.kernels.precision import rounded, widened, working_dtype
+from foldline.kernels.quantisation import dequantize_linear
 from foldline.kernels.registry import Array, Operand, kernel, maker
 from foldline.support.dtypes import BY_CODE
 
@@ -176,3 +177,43 @@ def embed_layer_normalization(
         counts = (mask == 1).sum(axis=1, dtype=np.int32)
     dtype = word_embedding.dtype
     return rounded(y, dtype), counts, rounded(total, dtype)
+
+
+@kernel("QEmbedLayerNormalization", domain=DOMAIN)
+def quantised_embed_layer_normalization(
+    input_ids: Array,
+    segment_ids: Array | None,
+    word_embedding: Array,
+    position_embedding: Array,
+    segment_embedding: Array | None,
+    gamma: Array,
+    beta: Array,
+    mask: Array | None,
+    *quantisation: Array | None,
+    epsilon: float = 1e-12,
+) -> tuple[Array, Array]:
+    """QEmbedLayerNormalization: EmbedLayerNormalization of 8-bit tables, gamma and beta.
+
+    `quantisation` are the five scales, then the five zero points, in the order of the tables.
+    """
+    tables = (word_embedding, position_embedding, segment_embedding, gamma, beta)
+    word, position, segment, wide_gamma, wide_beta = (
+        None if x is None or scale is None else dequantize_linear(x, scale, zero)
+        for x, scale, zero in zip(tables, quantisation[:5], quantisation[5:], strict=True)
+    )
+    assert word is not None
+    assert position is not None
+    assert wide_gamma is not None
+    assert wide_beta is not None
+    y, counts, _ = embed_layer_normalization(
+        input_ids,
+        segment_ids,
+        word,
+        position,
+        segment,
+        wide_gamma,
+        wide_beta,
+        mask,
+        epsilon=epsilon,
+    )
+    return y, counts

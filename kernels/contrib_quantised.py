@@ -14,9 +14,9 @@ import numpy as np
 
 from foldline.kernels.activation import leaky_relu, sigmoid
 from foldline.kernels.movement import concat
-from foldline.kernels.pooling import average_pool, max_pool
+from foldline.kernels.pooling import average_pool
 from foldline.kernels.quantisation import dequantize_linear, quantize_linear
-from foldline.kernels.registry import Array, Operand, Step, kernel, maker, run_once
+from foldline.kernels.registry import Array, Operand, kernel, run_once
 from foldline.kernels.softmax import softmax_11_reference, softmax_reference
 
 DOMAIN = "com.microsoft"
@@ -196,35 +196,6 @@ def qlinear_average_pool(
     y: Array = run_once(step, [values])
     y = np.ascontiguousarray(np.moveaxis(y, 1, -1)) if channels_last else y
     return _quantised(y, y_scale, y_zero_point, x.dtype)
-
-
-@maker("NhwcMaxPool", domain=DOMAIN)
-def nhwc_max_pool(
-    x: Operand,
-    *,
-    kernel_shape: Sequence[int],
-    auto_pad: str = "NOTSET",
-    ceil_mode: int = 0,
-    dilations: Sequence[int] | None = None,
-    pads: Sequence[int] | None = None,
-    strides: Sequence[int] | None = None,
-) -> Step:
-    """NhwcMaxPool: MaxPool of ONNX with the channels last."""
-    step = max_pool(
-        Operand((x.shape[0], x.shape[-1], *x.shape[1:-1]), x.dtype),
-        kernel_shape=kernel_shape,
-        auto_pad=auto_pad,
-        ceil_mode=ceil_mode,
-        dilations=dilations,
-        pads=pads,
-        strides=strides,
-    )
-
-    def run(x: Array, **scratch: Array) -> Array:
-        y = step.run(np.ascontiguousarray(np.moveaxis(x, -1, 1)), **scratch)
-        return np.ascontiguousarray(np.moveaxis(y, 1, -1))
-
-    return Step(run, step.scratch_bytes)
 
 
 def _quantised(y: Array, scale: Array, zero: Array | None, dtype: np.dtype[np.generic]) -> Array:

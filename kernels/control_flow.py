@@ -41,13 +41,13 @@ class Body(Protocol):
         ...
 
 
-@kernel("If", view=True)
+@kernel("If", view=True, exact=True)
 def if_(cond: Array, *, then_branch: Body, else_branch: Body) -> Any:
     """If 1+: the outputs of the branch that `cond`, of one element, chooses."""
     return _unpacked((then_branch if cond.item() else else_branch)())
 
 
-@kernel("Loop", view=True)
+@kernel("Loop", view=True, exact=True)
 def loop(
     trip_count: Array | None = None, cond: Array | None = None, *carried: Any, body: Body
 ) -> Any:
@@ -77,7 +77,7 @@ def loop(
     return _unpacked((*state, *stacks))
 
 
-@kernel("Scan", since=9, view=True)
+@kernel("Scan", since=9, view=True, exact=True)
 def scan(
     *inputs: Array,
     body: Body,
@@ -102,7 +102,7 @@ def scan(
     return _unpacked((*states, *placed))
 
 
-@kernel("Scan", until=9, view=True)
+@kernel("Scan", until=9, view=True, exact=True)
 def scan_8(
     sequence_lens: Array | None,
     *inputs: Array,
@@ -131,7 +131,7 @@ def scan_8(
     return _unpacked(tuple(joined))
 
 
-@kernel("SequenceMap", view=True)
+@kernel("SequenceMap", view=True, exact=True)
 def sequence_map(input_sequence: list[Array], *additional: Any, body: Body) -> Any:
     """SequenceMap 17: `body` on each element; additional sequences give an element a turn too."""
     columns: list[list[Any]] = [[] for _ in body.results]

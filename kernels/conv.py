@@ -54,7 +54,7 @@ def conv_reference(
     strides: Sequence[int] | None = None,
 ) -> Array:
     """Conv 1/11/22: for every tap of the kernel, add its weights times the inputs it sees."""
-    window = _window(x.shape, w.shape, kernel_shape, strides, dilations, pads, auto_pad)
+    window = conv_window(x.shape, w.shape, kernel_shape, strides, dilations, pads, auto_pad)
     weights = w.reshape(group, -1, *w.shape[1:])
     out = np.zeros((x.shape[0], *weights.shape[:2], *window.output), x.dtype)
     for tap in window.taps():
@@ -84,7 +84,7 @@ def conv(
     out: Array | None = None,
 ) -> Step:
     """Conv 1/11/22 as matrix products, if need be of transformed or gathered inputs."""
-    window = _window(x.shape, w.shape, kernel_shape, strides, dilations, pads, auto_pad)
+    window = conv_window(x.shape, w.shape, kernel_shape, strides, dilations, pads, auto_pad)
     case = _Case.of(x, w, group, window)
     if case.is_pointwise:
         return _pointwise_step(case)
@@ -120,7 +120,7 @@ def _finite_or(fast: Step, safe: Step) -> Step:
     return Step(run, max(fast.scratch_bytes, safe.scratch_bytes))
 
 
-def _window(
+def conv_window(
     x: tuple[int, ...],
     w: tuple[int, ...],
     kernel_shape: Sequence[int] | None,

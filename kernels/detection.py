@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from foldline.kernels.exact_sums import tree_mean
 from foldline.kernels.precision import widening
 from foldline.kernels.registry import Array, kernel
 
@@ -16,7 +17,7 @@ Floats = npt.NDArray[np.floating[Any]]
 Indices = npt.NDArray[np.int64]
 
 
-@kernel("NonMaxSuppression")
+@kernel("NonMaxSuppression", exact=True)
 def non_max_suppression(
     boxes: Array,
     scores: Array,
@@ -75,8 +76,8 @@ def _overlap(box: Floats, others: Floats) -> Floats:
     """Intersection over union; -1 where there is none or an area is not positive."""
     sides = np.minimum(box[2:], others[:, 2:]) - np.maximum(box[:2], others[:, :2])
     common = sides[:, 0] * sides[:, 1]
-    area = (box[2:] - box[:2]).prod()
-    areas = (others[:, 2:] - others[:, :2]).prod(axis=1)
+    area = (box[2] - box[0]) * (box[3] - box[1])
+    areas = (others[:, 2] - others[:, 0]) * (others[:, 3] - others[:, 1])
     union = area + areas - common
     valid = (sides > 0).all(axis=1) & (common > 0) & (area > 0) & (areas > 0) & (union > 0)
     return np.where(valid, common / np.where(valid, union, 1), -1)
@@ -178,4 +179,5 @@ def _pool(image: Array, down: _Samples, across: _Samples, mode: str) -> Array:
     bins = (len(image), -1, down.per_bin, parts[0].shape[2] // across.per_bin, across.per_bin)
     if mode == "max":
         return np.maximum.reduce(parts).reshape(bins).max(axis=(2, 4))
-    return (parts[0] + parts[1] + parts[2] + parts[3]).reshape(bins).mean(axis=(2, 4))
+    total = (parts[0] + parts[1] + parts[2] + parts[3]).reshape(bins)
+    return tree_mean(total, (2, 4))

@@ -26,7 +26,7 @@ def dropout_6(
     return output, mask.astype(x.dtype)
 
 
-@kernel("Dropout", since=7, until=10, view=True)
+@kernel("Dropout", since=7, until=10, view=True, exact=True)
 def dropout_7(
     x: Array, *, ratio: float = 0.5, output_count: int = 2
 ) -> Array | tuple[Array, Array]:
@@ -34,7 +34,7 @@ def dropout_7(
     return _kept(x, x.dtype, output_count)
 
 
-@kernel("Dropout", since=10, until=12, view=True)
+@kernel("Dropout", since=10, until=12, view=True, exact=True)
 def dropout_10(
     x: Array, *, ratio: float = 0.5, output_count: int = 2
 ) -> Array | tuple[Array, Array]:

@@ -25,7 +25,7 @@ _REDUCTIONS: dict[str, np.ufunc] = {
 }
 
 
-@kernel("Gather")
+@kernel("Gather", exact=True)
 def gather(data: Array, indices: Array, *, axis: int = 0, out: Array | None = None) -> Array:
     """Gather 1+: slices of `data` along `axis`; `indices.shape` takes the place of that axis."""
     axis = normalize_axis_index(axis, data.ndim)
@@ -39,13 +39,13 @@ def gather(data: Array, indices: Array, *, axis: int = 0, out: Array | None = No
     return out
 
 
-@kernel("GatherElements")
+@kernel("GatherElements", exact=True)
 def gather_elements(data: Array, indices: Array, *, axis: int = 0) -> Array:
     """GatherElements 11+: `data` at the place of every index, moved to the index on `axis`."""
     return data[_places_along(data, indices, axis)]
 
 
-@kernel("GatherND")
+@kernel("GatherND", exact=True)
 def gather_nd(data: Array, indices: Array, *, batch_dims: int = 0) -> Array:
     """GatherND 11+: the last axis of `indices` holds index tuples into `data`.
 

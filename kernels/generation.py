@@ -33,14 +33,14 @@ def range_(start: Array, limit: Array, delta: Array, *, stash_type: int = 1) -> 
     return (start.reshape(()) + steps * delta.reshape(())).astype(dtype, copy=False)
 
 
-@kernel("EyeLike")
+@kernel("EyeLike", exact=True)
 def eye_like(data: Array, *, dtype: int | None = None, k: int = 0) -> Array:
     """EyeLike 9+: ones on diagonal `k`, shape of the matrix `data`, its dtype by default."""
     rows, columns = data.shape
     return np.eye(rows, columns, k, data.dtype if dtype is None else BY_CODE[dtype].numpy)
 
 
-@kernel("OneHot")
+@kernel("OneHot", exact=True)
 def one_hot(indices: Array, depth: Array, values: Array, *, axis: int = -1) -> Array:
     """OneHot 9+: `values` is (off, on); a new axis of size `depth` is on at the index.
 

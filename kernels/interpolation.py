@@ -17,6 +17,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from foldline.kernels.exact_sums import tree_sum
 from foldline.kernels.registry import Array
 
 Positions = npt.NDArray[np.floating[Any]]
@@ -138,7 +139,7 @@ def weighted_taps(
     if inner_only:
         weights[(index < 0) | (index >= line.size)] = 0
     if inner_only or antialias:
-        total = weights.sum(axis=1, keepdims=True)
+        total = tree_sum(weights, (1,), True)
         weights = weights / np.where(total == 0, 1, total)
     index = np.clip(index, 0, max(line.size - 1, 0))
     return Taps(index, weights, _outside(at, line, transformation))

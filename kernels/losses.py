@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from foldline.kernels.exact_sums import tree_sum
 from foldline.kernels.precision import rounded, widened
 from foldline.kernels.registry import Array, kernel
 from foldline.kernels.softmax import log_softmax_reference
@@ -75,5 +76,5 @@ def _loss(
         return loss
     if reduction not in ("sum", "mean"):
         raise ValueError(f"reduction is {reduction!r}, expected 'none', 'sum' or 'mean'")
-    total = np.asarray(loss.sum())
-    return total if reduction == "sum" else np.asarray(total / weights.sum())
+    total = tree_sum(loss, None)
+    return total if reduction == "sum" else np.asarray(total / tree_sum(weights, None))

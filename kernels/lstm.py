@@ -78,10 +78,12 @@ def lstm_step(
     clipped: Activation,
     peep: Array | None,
     input_forget: int,
+    bias: Array | None = None,
 ) -> Step:
     """The step of a cell; `recur` takes the last output to what it adds to the gates.
 
-    `functions` are those of the gates, the cell and the output; `peep` is `(3, hidden)`.
+    `functions` are those of the gates, the cell and the output; `peep` is `(3, hidden)`. `bias` is
+    added to the gates after that.
     """
     f, g, h = functions
 
@@ -90,6 +92,8 @@ def lstm_step(
         size = c.shape[1]
         gates = recur(last)
         np.add(gates, projected, out=gates)
+        if bias is not None:
+            np.add(gates, bias, out=gates)
         i, o, forget = (gates[:, n * size : (n + 1) * size] for n in range(3))
         if peep is None:
             iof = f(clipped(gates[:, : 3 * size]))

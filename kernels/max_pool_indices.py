@@ -43,7 +43,7 @@ def _positions(shape: tuple[int, ...], storage_order: int) -> Array:
     return planes.reshape(*shape[:2], *(1,) * len(spatial)) + plane
 
 
-@kernel("MaxUnpool")
+@kernel("MaxUnpool", exact=True)
 def max_unpool(
     x: Array,
     indices: Array,

@@ -17,7 +17,7 @@ from foldline.kernels.registry import Array, Operand, maker
 Positions = npt.NDArray[np.intp]
 
 
-@maker("LabelEncoder", domain=ML, until=2, grade="reference")
+@maker("LabelEncoder", domain=ML, until=2, grade="reference", exact=True)
 def label_encoder_1(
     x: Operand,
     *,
@@ -33,7 +33,7 @@ def label_encoder_1(
     return _encoder(places, strings, default_string)
 
 
-@maker("LabelEncoder", domain=ML, since=2, until=4, grade="reference")
+@maker("LabelEncoder", domain=ML, since=2, until=4, grade="reference", exact=True)
 def label_encoder_2(
     x: Operand,
     *,
@@ -54,7 +54,7 @@ def label_encoder_2(
     return _encoder(keys, values, defaults[values.dtype.kind])
 
 
-@maker("LabelEncoder", domain=ML, since=4, grade="reference")
+@maker("LabelEncoder", domain=ML, since=4, grade="reference", exact=True)
 def label_encoder_4(
     x: Operand,
     *,
@@ -83,7 +83,7 @@ def label_encoder_4(
     return _encoder(keys, values, default)
 
 
-@maker("CategoryMapper", domain=ML, grade="reference")
+@maker("CategoryMapper", domain=ML, grade="reference", exact=True)
 def category_mapper(
     x: Operand,
     *,
@@ -100,7 +100,7 @@ def category_mapper(
     return _encoder(numbers, strings, default_string)
 
 
-@maker("OneHotEncoder", domain=ML, grade="reference")
+@maker("OneHotEncoder", domain=ML, grade="reference", exact=True)
 def one_hot_encoder(
     x: Operand,
     *,

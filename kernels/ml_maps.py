@@ -18,7 +18,7 @@ _CASTS: dict[str, tuple[Callable[[Any], Any], Any, Any]] = {
 """cast_to -> how a value is converted, dtype, and what fills gaps, as in ONNX Runtime."""
 
 
-@kernel("CastMap", domain=ML)
+@kernel("CastMap", domain=ML, exact=True)
 def cast_map(
     x: Mapping[int, Any], *, cast_to: str = "TO_FLOAT", map_form: str = "DENSE", max_map: int = 1
 ) -> Array:
@@ -41,7 +41,7 @@ def cast_map(
     return result
 
 
-@kernel("DictVectorizer", domain=ML)
+@kernel("DictVectorizer", domain=ML, exact=True)
 def dict_vectorizer(
     x: Mapping[Any, Any],
     *,
@@ -69,7 +69,7 @@ def _value_dtype(value: Any) -> np.dtype[Any]:
     return np.dtype(np.int64 if isinstance(value, int) else np.float32)
 
 
-@kernel("ZipMap", domain=ML)
+@kernel("ZipMap", domain=ML, exact=True)
 def zip_map(
     x: Array,
     *,

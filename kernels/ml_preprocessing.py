@@ -10,7 +10,7 @@ from foldline.kernels.ml_scores import ML
 from foldline.kernels.registry import Array, kernel
 
 
-@kernel("ArrayFeatureExtractor", domain=ML)
+@kernel("ArrayFeatureExtractor", domain=ML, exact=True)
 def array_feature_extractor(x: Array, y: Array) -> Array:
     """ArrayFeatureExtractor 1: the elements Y of the last axis of X; a vector becomes one row.
 
@@ -22,7 +22,7 @@ def array_feature_extractor(x: Array, y: Array) -> Array:
     return np.atleast_2d(x)[..., y.reshape(-1)]
 
 
-@kernel("Binarizer", domain=ML)
+@kernel("Binarizer", domain=ML, exact=True)
 def binarizer(x: Array, *, threshold: float = 0.0) -> Array:
     """Binarizer 1: 1 where X is greater than `threshold`, else 0, in the dtype of X."""
     return np.asarray(x > threshold).astype(x.dtype)
@@ -38,7 +38,7 @@ def feature_vectorizer(*inputs: Array, inputdimensions: Sequence[int] | None = N
     Raises ValueError when there are not as many sizes as inputs.
     """
     parts = [np.atleast_2d(x) for x in inputs]
-    parts = [x.reshape(len(x), int(np.prod(x.shape[1:]))) for x in parts]
+    parts = [x.reshape(len(x), math.prod(x.shape[1:])) for x in parts]
     sizes = [x.shape[1] for x in parts] if inputdimensions is None else inputdimensions
     if len(sizes) != len(parts):
         raise ValueError(f"FeatureVectorizer: {len(sizes)} inputdimensions, {len(parts)} inputs")

@@ -8,19 +8,19 @@ from foldline.kernels.arguments import copy_of, ints, zero_of
 from foldline.kernels.registry import Array, kernel
 
 
-@kernel("Concat", until=4)
+@kernel("Concat", until=4, exact=True)
 def concat_1(*inputs: Array, axis: int | None = None, out: Array | None = None) -> Array:
     """Concat 1: as Concat 4 with axis 1 by default."""
     return concat(*inputs, axis=1 if axis is None else axis, out=out)
 
 
-@kernel("Concat", since=4)
+@kernel("Concat", since=4, exact=True)
 def concat(*inputs: Array, axis: int, out: Array | None = None) -> Array:
     """Concat 4+: join tensors of one dtype along `axis`; the other sizes must agree."""
     return np.concatenate(inputs, axis, out=out)
 
 
-@kernel("Tile", until=6)
+@kernel("Tile", until=6, exact=True)
 def tile_axis(data: Array, tiles: Array, axis: Array, *, out: Array | None = None) -> Array:
     """Tile 1: repeat one `axis`, given as a scalar input, `tiles` times."""
     repeats = [1] * data.ndim
@@ -28,13 +28,13 @@ def tile_axis(data: Array, tiles: Array, axis: Array, *, out: Array | None = Non
     return _tiled(data, repeats, out)
 
 
-@kernel("Tile", since=6)
+@kernel("Tile", since=6, exact=True)
 def tile(data: Array, repeats: Array, *, out: Array | None = None) -> Array:
     """Tile 6+: repeat every axis i `repeats[i]` times; one entry for each axis."""
     return _tiled(data, ints(repeats), out)
 
 
-@kernel("DepthToSpace")
+@kernel("DepthToSpace", exact=True)
 def depth_to_space(
     data: Array, *, blocksize: int, mode: str = "DCR", out: Array | None = None
 ) -> Array:
@@ -43,25 +43,25 @@ def depth_to_space(
     The channel holds block row, block column, depth (DCR) or depth, row, column (CRD).
     """
     n, channels, height, width = data.shape
-    shape = (n, channels // blocksize**2, height * blocksize, width * blocksize)
+    shape = (n, channels // (blocksize * blocksize), height * blocksize, width * blocksize)
     result = np.empty(shape, data.dtype) if out is None else out
     _copy_blocks(_in_depth(data, blocksize, mode), _in_space(result, blocksize))
     return result
 
 
-@kernel("SpaceToDepth")
+@kernel("SpaceToDepth", exact=True)
 def space_to_depth(
     data: Array, *, blocksize: int, mode: str = "DCR", out: Array | None = None
 ) -> Array:
     """SpaceToDepth 1+: (N, C, H·b, W·b) to (N, C·b², H, W), the inverse of DepthToSpace."""
     n, depth, height, width = data.shape
-    shape = (n, depth * blocksize**2, height // blocksize, width // blocksize)
+    shape = (n, depth * blocksize * blocksize, height // blocksize, width // blocksize)
     result = np.empty(shape, data.dtype) if out is None else out
     _copy_blocks(_in_space(data, blocksize), _in_depth(result, blocksize, mode))
     return result
 
 
-@kernel("ReverseSequence")
+@kernel("ReverseSequence", exact=True)
 def reverse_sequence(
     data: Array, sequence_lens: Array, *, batch_axis: int = 1, time_axis: int = 0
 ) -> Array:
@@ -78,7 +78,7 @@ def reverse_sequence(
     return data[(source, entry) if time_axis == 0 else (entry, source)]
 
 
-@kernel("Trilu", inplace=(0,))
+@kernel("Trilu", inplace=(0,), exact=True)
 def trilu(
     data: Array, k: Array | None = None, *, upper: int = 1, out: Array | None = None
 ) -> Array:
@@ -105,7 +105,7 @@ def _tiled(data: Array, repeats: list[int] | tuple[int, ...], out: Array | None)
 def _in_depth(data: Array, b: int, mode: str) -> Array:
     """(N, depth, block row, block column, H, W) of a tensor with the blocks in its channels."""
     n, channels, height, width = data.shape
-    depth = channels // b**2
+    depth = channels // (b * b)
     if mode == "DCR":
         return data.reshape(n, b, b, depth, height, width).transpose(0, 3, 1, 2, 4, 5)
     return data.reshape(n, depth, b, b, height, width)

@@ -12,13 +12,13 @@ from foldline.kernels.registry import Array, kernel
 Pair = tuple[Array, Array]
 
 
-@kernel("TopK", until=10)
+@kernel("TopK", until=10, exact=True)
 def top_k_1(data: Array, *, k: int, axis: int = -1) -> Pair:
     """TopK 1: `k` is an attribute; the largest elements, sorted."""
     return stable_top_k(data, k, axis, True)
 
 
-@kernel("TopK", since=10)
+@kernel("TopK", since=10, exact=True)
 def top_k(data: Array, k: Array, *, axis: int = -1, largest: int = 1, sorted: int = 1) -> Pair:
     """TopK 10+: values and int64 indices of the `k` largest, or smallest, along `axis`.
 
@@ -28,7 +28,7 @@ def top_k(data: Array, k: Array, *, axis: int = -1, largest: int = 1, sorted: in
     return stable_top_k(data, int(k.item()), axis, bool(largest))
 
 
-@kernel("NonZero")
+@kernel("NonZero", exact=True)
 def non_zero(x: Array) -> Array:
     """NonZero 9+: int64 (rank, count), the indices of elements not zero, in C order.
 
@@ -39,7 +39,7 @@ def non_zero(x: Array) -> Array:
     return np.array(np.nonzero(x), np.int64)
 
 
-@kernel("Unique")
+@kernel("Unique", exact=True)
 def unique(
     x: Array, *, axis: int | None = None, sorted: int = 1
 ) -> tuple[Array, Array, Array, Array]:

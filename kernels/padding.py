@@ -16,7 +16,7 @@ Pads = list[tuple[int, int]]
 """(before, after) of every axis; below zero removes elements."""
 
 
-@kernel("Pad", until=2)
+@kernel("Pad", until=2, exact=True)
 def pad_1(
     data: Array,
     *,
@@ -29,7 +29,7 @@ def pad_1(
     return _pad(data, _pads(data, paddings, None), mode, value, out)
 
 
-@kernel("Pad", since=2, until=11)
+@kernel("Pad", since=2, until=11, exact=True)
 def pad_by_attribute(
     data: Array,
     *,
@@ -42,7 +42,7 @@ def pad_by_attribute(
     return _pad(data, _pads(data, pads, None), mode, value, out)
 
 
-@kernel("Pad", since=11)
+@kernel("Pad", since=11, exact=True)
 def pad(
     data: Array,
     pads: Array,
@@ -61,7 +61,7 @@ def pad(
     return _pad(data, _pads(data, ints(pads), given), mode, value, out)
 
 
-@kernel("CenterCropPad")
+@kernel("CenterCropPad", exact=True)
 def center_crop_pad(
     data: Array, shape: Array, *, axes: Sequence[int] | None = None, out: Array | None = None
 ) -> Array:

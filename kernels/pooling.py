@@ -34,7 +34,7 @@ def max_pool_reference(
     output_count: int = 1,
 ) -> Array | tuple[Array, Array]:
     """MaxPool 1/8/10/11/12/22; NaN wins. See `max_pool_with_indices` for the second output."""
-    window = _window(x.shape, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    window = pool_window(x.shape, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     if output_count > 1:
         return max_pool_with_indices(x, window, storage_order)
     return _over_taps(np.maximum, x, window, lowest(x.dtype))
@@ -54,8 +54,8 @@ def average_pool_reference(
     strides: Sequence[int] | None = None,
 ) -> Array:
     """AveragePool 1/7/10/11/19/22: sum divided by the number of elements, pads only if asked."""
-    window = _window(x.shape, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
-    return _over_taps(np.add, x, window, 0) / _counts(window, count_include_pad, x.dtype)
+    window = pool_window(x.shape, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    return _over_taps(np.add, x, window, 0) / window_counts(window, count_include_pad, x.dtype)
 
 
 @kernel("LpPool")
@@ -73,7 +73,7 @@ def lp_pool_reference(
 ) -> Array:
     """LpPool 1/2/11/18/22: `(sum |x|^p)^(1/p)`; version 1 may leave the kernel shape out."""
     shape = kernel_shape or x.shape[2:]
-    window = _window(x.shape, shape, strides, dilations, pads, auto_pad, ceil_mode)
+    window = pool_window(x.shape, shape, strides, dilations, pads, auto_pad, ceil_mode)
     return _over_taps(np.add, np.abs(x) ** x.dtype.type(p), window, 0) ** x.dtype.type(1 / p)
 
 
@@ -101,7 +101,7 @@ def max_pool(
     out: Array | None = None,
 ) -> Step:
     """MaxPool 1/8/10/11/12/22, axis by axis unless indices are wanted."""
-    window = _window(x.shape, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    window = pool_window(x.shape, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     if output_count > 1:
 
         def run(x: Array, *, out: Array | None = None) -> tuple[Array, Array]:
@@ -126,8 +126,8 @@ def average_pool(
     out: Array | None = None,
 ) -> Step:
     """AveragePool 1/7/10/11/19/22, axis by axis."""
-    window = _window(x.shape, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
-    counts = _counts(window, count_include_pad, x.dtype)
+    window = pool_window(x.shape, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
+    counts = window_counts(window, count_include_pad, x.dtype)
     divisor = counts.flat[0] if counts.size and (counts == counts.flat[0]).all() else counts
 
     def average(total: Array, target: Array) -> None:
@@ -163,7 +163,7 @@ def lp_pool(
 ) -> Step:
     """LpPool 1/2/11/18/22, axis by axis."""
     shape = kernel_shape or x.shape[2:]
-    window = _window(x.shape, shape, strides, dilations, pads, auto_pad, ceil_mode)
+    window = pool_window(x.shape, shape, strides, dilations, pads, auto_pad, ceil_mode)
     return separable_step(x, window, np.add, 0, *_lp_maps(p))
 
 
@@ -194,7 +194,7 @@ def lowest(dtype: np.dtype[Any]) -> float:
     return -math.inf if dtype.kind == "f" else int(np.iinfo(dtype).min)
 
 
-def _window(
+def pool_window(
     x: tuple[int, ...],
     kernel_shape: Sequence[int],
     strides: Sequence[int] | None,
@@ -214,7 +214,7 @@ def _window(
     )
 
 
-def _counts(window: Window, include_pads: int, dtype: np.dtype[Any]) -> Array:
+def window_counts(window: Window, include_pads: int, dtype: np.dtype[Any]) -> Array:
     """Elements each window holds, as an array of the output's spatial shape."""
     counts = np.ones((), dtype)
     for axis in range(window.rank):
@@ -222,6 +222,6 @@ def _counts(window: Window, include_pads: int, dtype: np.dtype[Any]) -> Array:
         taps = start[:, None] + np.arange(window.kernel[axis]) * window.dilations[axis]
         low = -window.before[axis] if include_pads else 0
         high = window.spatial[axis] + (window.after[axis] if include_pads else 0)
-        along = ((taps >= low) & (taps < high)).sum(axis=1)
+        along = np.count_nonzero((taps >= low) & (taps < high), axis=1)
         counts = counts[..., None] * along.astype(dtype)
     return counts

@@ -57,10 +57,10 @@ def quantize_linear(
     The quotient has the type `precision`, else that of the scale. `saturate` concerns float8
     targets. ValueError when types or shapes do not fit together.
     """
-    dtype = _quantised_dtype(y_zero_point, output_dtype)
-    quotient = BY_CODE[precision].numpy if precision else _quotient_dtype(y_scale.dtype)
+    dtype = quantised_dtype(y_zero_point, output_dtype)
+    quotient = BY_CODE[precision].numpy if precision else quotient_dtype(y_scale.dtype)
     out = np.empty(x.shape, dtype) if out is None else out
-    shape, scale, zero = _aligned(x.shape, axis, block_size, y_scale, y_zero_point)
+    shape, scale, zero = aligned_parameters(x.shape, axis, block_size, y_scale, y_zero_point)
     if zero is not None:
         zero = convert(zero, _FLOAT32) if zero.any() else None
     scale = convert(scale, quotient)
@@ -74,7 +74,7 @@ def quantize_linear(
     return out
 
 
-def _quantised_dtype(zero_point: Array | None, output_dtype: int) -> np.dtype[Any]:
+def quantised_dtype(zero_point: Array | None, output_dtype: int) -> np.dtype[Any]:
     stated = BY_CODE[output_dtype].numpy if output_dtype else None
     if zero_point is None:
         return stated or np.dtype(np.uint8)
@@ -83,7 +83,7 @@ def _quantised_dtype(zero_point: Array | None, output_dtype: int) -> np.dtype[An
     return zero_point.dtype
 
 
-def _quotient_dtype(scale: np.dtype[Any]) -> np.dtype[Any]:
+def quotient_dtype(scale: np.dtype[Any]) -> np.dtype[Any]:
     if scale in _LONG_INTEGERS:  # float64 holds every integer such a scale and `x` can be
         return np.dtype(np.float64)
     return _FLOAT32 if scale == _SCALE_ONLY else scale
@@ -143,7 +143,7 @@ def dequantize_linear(
     """
     dtype = BY_CODE[output_dtype].numpy if output_dtype else x_scale.dtype
     out = np.empty(x.shape, dtype) if out is None else out
-    shape, scale, zero = _aligned(x.shape, axis, block_size, x_scale, x_zero_point)
+    shape, scale, zero = aligned_parameters(x.shape, axis, block_size, x_scale, x_zero_point)
     if zero is not None:
         zero = convert(zero, _FLOAT32) if zero.any() else None
     scale = convert(scale, _FLOAT32)
@@ -161,7 +161,7 @@ def dequantize_linear(
     return out
 
 
-def _aligned(
+def aligned_parameters(
     x: tuple[int, ...], axis: int, block_size: int, scale: Array, zero: Array | None
 ) -> tuple[tuple[int, ...], Array, Array | None]:
     """A shape to see `x` in, and scale and zero point in shapes that broadcast to it."""

@@ -118,7 +118,7 @@ def qlinear_conv_reference(
         pads=pads,
         strides=strides,
     )
-    return _requantised(total, x_scale, w_scale, y_scale, y_zero_point, b)
+    return requantised(total, x_scale, w_scale, y_scale, y_zero_point, b)
 
 
 @maker("QLinearConv")
@@ -168,7 +168,7 @@ def qlinear_conv(
         scratch: Array | None = None,
     ) -> Array:
         total = step.run(x, w, x_zero_point, w_zero_point, scratch)
-        return _requantised(total, x_scale, w_scale, y_scale, y_zero_point, b)
+        return requantised(total, x_scale, w_scale, y_scale, y_zero_point, b)
 
     return Step(run, step.scratch_bytes)
 
@@ -177,7 +177,7 @@ def _centred(x: Array, zero: Array | None) -> Array:
     return x.astype(np.int32) if zero is None else np.subtract(x, zero, dtype=np.int32)
 
 
-def _requantised(
+def requantised(
     total: Array, x_scale: Array, w_scale: Array, y_scale: Array, zero: Array, b: Array | None
 ) -> Array:
     by_map = (-1, *(1,) * (total.ndim - 2))

@@ -60,7 +60,7 @@ def qlinear_matmul_reference(
     element for each row, those of `b` one for each column.
     """
     product = np.matmul(_centred(a, row_zero(a_zero_point)), _centred(b, b_zero_point))
-    multiplier = _multiplier(a_scale, b_scale, y_scale)
+    multiplier = output_multiplier(a_scale, b_scale, y_scale)
     return quantised(np.asarray(product), multiplier, y_zero_point)
 
 
@@ -90,7 +90,7 @@ def qlinear_matmul(
         y_scale: Array,
         y_zero_point: Array,
     ) -> Array:
-        multiplier = _multiplier(a_scale, b_scale, y_scale)
+        multiplier = output_multiplier(a_scale, b_scale, y_scale)
         return quantised(product(a, b, a_zero_point, b_zero_point), multiplier, y_zero_point)
 
     return run
@@ -101,7 +101,7 @@ def _centred(x: Array, zero: Array | None) -> Array:
     return x.astype(wide) if zero is None else x.astype(wide) - zero.astype(wide)
 
 
-def _multiplier(a_scale: Array, b_scale: Array, y_scale: Array) -> Array:
+def output_multiplier(a_scale: Array, b_scale: Array, y_scale: Array) -> Array:
     a_scale, b_scale, y_scale = (s.astype(np.float32) for s in (a_scale, b_scale, y_scale))
     rows = row_zero(a_scale)
     return np.asarray((a_scale if rows is None else rows) * b_scale / y_scale)

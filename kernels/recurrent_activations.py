@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -51,12 +51,14 @@ def named_activations(
     betas: Sequence[float] | None,
     defaults: Sequence[str],
     directions: int,
+    replaced: Mapping[str, Activation] | None = None,
 ) -> list[list[Activation]]:
     """The activations of each direction, as many as there are `defaults`, which `names` replaces.
 
     A function that has an alpha takes the next of `alphas`, and likewise with beta; when they are
-    used up, the default of the ONNX operator of that name. Case is ignored. ValueError when there
-    are too few names or one is unknown.
+    used up, the default of the ONNX operator of that name. Case is ignored. `replaced`: functions
+    by name, in small letters, that take the place of those here. ValueError when there are too few
+    names or one is unknown.
     """
     names = names or (*defaults,) * directions
     count = len(defaults)
@@ -65,6 +67,8 @@ def named_activations(
     next_alphas, next_betas = iter(alphas or ()), iter(betas or ())
 
     def bound(name: str) -> Activation:
+        if replaced and name.lower() in replaced:
+            return replaced[name.lower()]
         family = _FAMILIES.get(name.lower())
         if family is None:
             raise ValueError(f"unknown activation {name!r}")

@@ -24,7 +24,7 @@ Body = Callable[[Array, Axes, bool, Array | None], Any]
 """(x, axes, keepdims, out or None) -> the reduction, in the dtype of x or a wider one."""
 
 
-@kernel("ArgMax")
+@kernel("ArgMax", exact=True)
 def arg_max(data: Array, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Array:
     """ArgMax 1+: int64 index of the maximum along `axis`, the first or the last one.
 
@@ -33,7 +33,7 @@ def arg_max(data: Array, *, axis: int = 0, keepdims: int = 1, select_last_index:
     return _arg(np.argmax, data, axis, keepdims, select_last_index)
 
 
-@kernel("ArgMin")
+@kernel("ArgMin", exact=True)
 def arg_min(data: Array, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Array:
     """ArgMin 1+: int64 index of the minimum, otherwise as ArgMax."""
     return _arg(np.argmin, data, axis, keepdims, select_last_index)

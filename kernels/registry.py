@@ -18,6 +18,7 @@ from __future__ import annotations
 import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, Literal, TypeVar
 
 import numpy as np
@@ -26,6 +27,9 @@ import numpy.typing as npt
 Array = npt.NDArray[Any]
 Grade = Literal["reference", "fast", "exact"]
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+GRADES: dict[str, tuple[Grade, ...]] = {"fast": ("fast", "reference"), "exact": ("exact",)}
+"""The grades that serve a mode, preferred ones first. Exact mode knows no second choice."""
 
 LATEST = 1 << 30
 RESERVED = ("out", "output_count", "output_dtypes")
@@ -94,13 +98,16 @@ def kernel(
     grade: Grade = "reference",
     inplace: Sequence[int] = (),
     view: bool = False,
+    exact: bool = False,
 ) -> Callable[[Function], Function]:
     """Register a plain function for operators at schema versions `since <= v < until`.
 
     The table tells an operator's versions apart only where their kernels differ: `since` is a
-    bound on the version the node resolves to, not one version.
+    bound on the version the node resolves to, not one version. `exact`: it is order-defined, so
+    that it serves exact mode as well.
     """
-    return _registrar(op_types, since, until, domain, grade, False, tuple(inplace), view)
+    grades: tuple[Grade, ...] = (grade, "exact") if exact else (grade,)
+    return _registrar(op_types, since, until, domain, grades, False, tuple(inplace), view)
 
 
 def maker(
@@ -111,16 +118,18 @@ def maker(
     grade: Grade = "fast",
     inplace: Sequence[int] = (),
     view: bool = False,
+    exact: bool = False,
 ) -> Callable[[Function], Function]:
     """Register a maker: it is given `Operand`s and returns the closure or `Step` to run."""
-    return _registrar(op_types, since, until, domain, grade, True, tuple(inplace), view)
+    grades: tuple[Grade, ...] = (grade, "exact") if exact else (grade,)
+    return _registrar(op_types, since, until, domain, grades, True, tuple(inplace), view)
 
 
 def find_kernel(
     domain: str,
     op_type: str,
     version: int,
-    grades: Sequence[Grade] = ("fast", "reference"),
+    grades: Sequence[Grade] = GRADES["fast"],
 ) -> Kernel | None:
     """The kernel of the first grade that serves `version`, or None."""
     candidates = _TABLE.get((domain, op_type), ())
@@ -167,7 +176,7 @@ def _registrar(
     since: int,
     until: int,
     domain: str,
-    grade: Grade,
+    grades: tuple[Grade, ...],
     is_maker: bool,
     inplace: tuple[int, ...],
     view: bool,
@@ -175,7 +184,7 @@ def _registrar(
     def register(function: Function) -> Function:
         parameters = inspect.signature(function).parameters.values()
         keywords = {p.name for p in parameters if p.kind is inspect.Parameter.KEYWORD_ONLY}
-        for op_type in op_types:
+        for op_type, grade in product(op_types, grades):
             entry = Kernel(
                 domain,
                 op_type,

@@ -11,7 +11,7 @@ from foldline.kernels.arguments import ints
 from foldline.kernels.registry import Array, kernel
 
 
-@kernel("Reshape", until=5, view=True)
+@kernel("Reshape", until=5, view=True, exact=True)
 def reshape_by_attribute(
     data: Array,
     *,
@@ -22,7 +22,7 @@ def reshape_by_attribute(
     return data.reshape(_target_shape(data.shape, () if shape is None else shape, False))
 
 
-@kernel("Reshape", since=5, view=True)
+@kernel("Reshape", since=5, view=True, exact=True)
 def reshape(data: Array, shape: Array, *, allowzero: int = 0) -> Array:
     """Reshape 5+: any dtype; -1 is inferred, 0 copies the dimension unless `allowzero`.
 
@@ -32,55 +32,55 @@ def reshape(data: Array, shape: Array, *, allowzero: int = 0) -> Array:
     return data.reshape(_target_shape(data.shape, ints(shape), bool(allowzero)))
 
 
-@kernel("Flatten", view=True)
+@kernel("Flatten", view=True, exact=True)
 def flatten(data: Array, *, axis: int = 1) -> Array:
     """Flatten 1+: a matrix whose rows run over the axes before `axis`, columns over the rest."""
     return data.reshape(math.prod(data.shape[:axis]), math.prod(data.shape[axis:]))
 
 
-@kernel("Squeeze", until=13, view=True)
+@kernel("Squeeze", until=13, view=True, exact=True)
 def squeeze_by_attribute(data: Array, *, axes: Sequence[int] | None = None) -> Array:
     """Squeeze 1–12: drop `axes`, which must have size 1, or every axis of size 1."""
     return data.squeeze(None if axes is None else tuple(axes))
 
 
-@kernel("Squeeze", since=13, view=True)
+@kernel("Squeeze", since=13, view=True, exact=True)
 def squeeze(data: Array, axes: Array | None = None) -> Array:
     """Squeeze 13+: as before with `axes` an input; an empty one drops nothing."""
     return data.squeeze(None if axes is None else ints(axes))
 
 
-@kernel("Unsqueeze", until=13, view=True)
+@kernel("Unsqueeze", until=13, view=True, exact=True)
 def unsqueeze_by_attribute(data: Array, *, axes: Sequence[int]) -> Array:
     """Unsqueeze 1–12: insert axes of size 1 at the positions `axes` of the result."""
     return np.expand_dims(data, tuple(axes))
 
 
-@kernel("Unsqueeze", since=13, view=True)
+@kernel("Unsqueeze", since=13, view=True, exact=True)
 def unsqueeze(data: Array, axes: Array) -> Array:
     """Unsqueeze 13+: as before with `axes` an input; a repeated axis raises ValueError."""
     return np.expand_dims(data, ints(axes))
 
 
-@kernel("Transpose", view=True)
+@kernel("Transpose", view=True, exact=True)
 def transpose(data: Array, *, perm: Sequence[int] | None = None) -> Array:
     """Transpose 1+: axis i of the result is axis `perm[i]` of `data`; default reverses them."""
     return data.transpose(perm)
 
 
-@kernel("Expand", view=True)
+@kernel("Expand", view=True, exact=True)
 def expand(data: Array, shape: Array) -> Array:
     """Expand 8+: broadcast `data` and `shape` against each other; the result is read-only."""
     return np.broadcast_to(data, np.broadcast_shapes(data.shape, ints(shape)))
 
 
-@kernel("Shape")
+@kernel("Shape", exact=True)
 def shape_of(data: Array, *, start: int = 0, end: int | None = None) -> Array:
     """Shape 1+: int64 vector of the dimensions; `start` and `end` slice it as in Python."""
     return np.array(data.shape[start:end], np.int64)
 
 
-@kernel("Size")
+@kernel("Size", exact=True)
 def size_of(data: Array) -> Array:
     """Size 1+: int64 scalar, the number of elements."""
     return np.array(data.size, np.int64)

@@ -14,25 +14,25 @@ from foldline.kernels.registry import Array, kernel
 from foldline.kernels.slicing import split_along
 
 
-@kernel("SequenceEmpty")
+@kernel("SequenceEmpty", exact=True)
 def sequence_empty(*, dtype: int | None = None) -> list[Array]:
     """SequenceEmpty 11: no elements; `dtype` is a fact of the type only."""
     return []
 
 
-@kernel("SequenceConstruct")
+@kernel("SequenceConstruct", exact=True)
 def sequence_construct(*inputs: Array) -> list[Array]:
     """SequenceConstruct 11: copies of the inputs, in order."""
     return [tensor.copy() for tensor in inputs]
 
 
-@kernel("SequenceAt", view=True)
+@kernel("SequenceAt", view=True, exact=True)
 def sequence_at(sequence: list[Array], position: Array) -> Array:
     """SequenceAt 11: the element at `position` in [-n, n - 1], else IndexError."""
     return sequence[_position(position, len(sequence), len(sequence) - 1)]
 
 
-@kernel("SequenceInsert", view=True)
+@kernel("SequenceInsert", view=True, exact=True)
 def sequence_insert(
     sequence: list[Array], tensor: Array, position: Array | None = None
 ) -> list[Array]:
@@ -42,7 +42,7 @@ def sequence_insert(
     return [*sequence[:at], tensor.copy(), *sequence[at:]]
 
 
-@kernel("SequenceErase", view=True)
+@kernel("SequenceErase", view=True, exact=True)
 def sequence_erase(sequence: list[Array], position: Array | None = None) -> list[Array]:
     """SequenceErase 11: without the element at `position`, by default the last one."""
     n = len(sequence)
@@ -50,13 +50,13 @@ def sequence_erase(sequence: list[Array], position: Array | None = None) -> list
     return sequence[:at] + sequence[at + 1 :]
 
 
-@kernel("SequenceLength")
+@kernel("SequenceLength", exact=True)
 def sequence_length(sequence: list[Array]) -> Array:
     """SequenceLength 11: int64 scalar, the number of elements."""
     return np.array(len(sequence), np.int64)
 
 
-@kernel("ConcatFromSequence")
+@kernel("ConcatFromSequence", exact=True)
 def concat_from_sequence(
     sequence: list[Array], *, axis: int, new_axis: int = 0, out: Array | None = None
 ) -> Array:
@@ -64,7 +64,7 @@ def concat_from_sequence(
     return (np.stack if new_axis else np.concatenate)(sequence, axis, out=out)
 
 
-@kernel("SplitToSequence", view=True)
+@kernel("SplitToSequence", view=True, exact=True)
 def split_to_sequence(
     data: Array, split: Array | None = None, *, axis: int = 0, keepdims: int = 1
 ) -> list[Array]:
@@ -84,13 +84,13 @@ def split_to_sequence(
     return list(parts)
 
 
-@kernel("Optional", view=True)
+@kernel("Optional", view=True, exact=True)
 def optional(value: Any = None, *, type: Any = None) -> Any:
     """Optional 15+: the tensor or sequence, or None, which is an empty optional."""
     return value
 
 
-@kernel("OptionalGetElement", view=True)
+@kernel("OptionalGetElement", view=True, exact=True)
 def optional_get_element(value: Any) -> Any:
     """OptionalGetElement 15+: what the optional holds; ValueError when it is empty."""
     if value is None:
@@ -98,7 +98,7 @@ def optional_get_element(value: Any) -> Any:
     return value
 
 
-@kernel("OptionalHasElement")
+@kernel("OptionalHasElement", exact=True)
 def optional_has_element(value: Any = None) -> Array:
     """OptionalHasElement 15+: bool scalar, false for an empty or absent optional."""
     return np.array(value is not None)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 from numpy.lib.array_utils import normalize_axis_index
@@ -12,7 +12,7 @@ from foldline.kernels.arguments import ints
 from foldline.kernels.registry import Array, kernel
 
 
-@kernel("Slice", until=10, view=True)
+@kernel("Slice", until=10, view=True, exact=True)
 def slice_by_attribute(
     data: Array,
     *,
@@ -24,7 +24,7 @@ def slice_by_attribute(
     return _sliced(data, starts, ends, axes, None)
 
 
-@kernel("Slice", since=10, view=True)
+@kernel("Slice", since=10, view=True, exact=True)
 def slice_(
     data: Array,
     starts: Array,
@@ -45,7 +45,7 @@ def slice_(
     )
 
 
-@kernel("Split", until=2, view=True)
+@kernel("Split", until=2, view=True, exact=True)
 def split_1(
     data: Array,
     lengths: Array | None = None,
@@ -60,7 +60,7 @@ def split_1(
     return split_along(data, 0 if axis is None else axis, given, output_count)
 
 
-@kernel("Split", since=2, until=13, view=True)
+@kernel("Split", since=2, until=13, view=True, exact=True)
 def split_by_attribute(
     data: Array, *, axis: int = 0, split: Sequence[int] | None = None, output_count: int
 ) -> tuple[Array, ...]:
@@ -68,7 +68,7 @@ def split_by_attribute(
     return split_along(data, axis, split, output_count)
 
 
-@kernel("Split", since=13, view=True)
+@kernel("Split", since=13, view=True, exact=True)
 def split(
     data: Array,
     split: Array | None = None,
@@ -85,7 +85,7 @@ def split(
     return split_along(data, axis, lengths, num_outputs or output_count)
 
 
-@kernel("Compress")
+@kernel("Compress", exact=True)
 def compress(data: Array, condition: Array, *, axis: int | None = None) -> Array:
     """Compress 9+: slices along `axis`, or elements in C order, where `condition` is true.
 
@@ -104,7 +104,7 @@ def split_along(
         part = -(-size // count)
         edges = [min(i * part, size) for i in range(count + 1)]
     else:
-        edges = [0, *np.cumsum(lengths, dtype=np.int64).tolist()]
+        edges = list(accumulate(lengths, initial=0))
     if edges[-1] != size or min(lengths or (0,)) < 0:
         raise ValueError(
             f"cannot split axis {axis} of size {size} into parts of {tuple(lengths or ())}"

@@ -24,13 +24,13 @@ LONGEST_DOT = 4096
 Shape3 = tuple[int, int, int]
 
 
-def _one_axis(shape: tuple[int, ...], axis: int) -> Shape3:
+def one_axis(shape: tuple[int, ...], axis: int) -> Shape3:
     """Extents before, along and after `axis`."""
     axis += len(shape) if axis < 0 else 0
     return math.prod(shape[:axis]), shape[axis], math.prod(shape[axis + 1 :])
 
 
-def _matrix(shape: tuple[int, ...], axis: int) -> Shape3:
+def matrix_of(shape: tuple[int, ...], axis: int) -> Shape3:
     """The same for the matrix that versions below 13 see."""
     axis += len(shape) if axis < 0 else 0
     return math.prod(shape[:axis]), math.prod(shape[axis:]), 1
@@ -39,13 +39,13 @@ def _matrix(shape: tuple[int, ...], axis: int) -> Shape3:
 @kernel("Softmax", until=13)
 def softmax_11_reference(x: Array, *, axis: int = 1) -> Array:
     """Softmax 1/11: over each row of X seen as a matrix."""
-    return _exp_shares(x.reshape(_matrix(x.shape, axis))).reshape(x.shape)
+    return _exp_shares(x.reshape(matrix_of(x.shape, axis))).reshape(x.shape)
 
 
 @kernel("Softmax", since=13)
 def softmax_reference(x: Array, *, axis: int = -1) -> Array:
     """Softmax 13: `exp(x - max) / sum(exp(x - max))` along `axis`."""
-    return _exp_shares(x.reshape(_one_axis(x.shape, axis))).reshape(x.shape)
+    return _exp_shares(x.reshape(one_axis(x.shape, axis))).reshape(x.shape)
 
 
 def _exp_shares(x: Array) -> Array:
@@ -59,14 +59,14 @@ def _exp_shares(x: Array) -> Array:
 @widening
 def log_softmax_11_reference(x: Array, *, axis: int = 1) -> Array:
     """LogSoftmax 1/11: over each row of X seen as a matrix."""
-    return _log_shares(x.reshape(_matrix(x.shape, axis))).reshape(x.shape)
+    return _log_shares(x.reshape(matrix_of(x.shape, axis))).reshape(x.shape)
 
 
 @kernel("LogSoftmax", since=13)
 @widening
 def log_softmax_reference(x: Array, *, axis: int = -1) -> Array:
     """LogSoftmax 13: `x - max - log(sum(exp(x - max)))` along `axis`."""
-    return _log_shares(x.reshape(_one_axis(x.shape, axis))).reshape(x.shape)
+    return _log_shares(x.reshape(one_axis(x.shape, axis))).reshape(x.shape)
 
 
 def _log_shares(x: Array) -> Array:
@@ -81,27 +81,27 @@ def _max(x: Array) -> Array:
 @maker("Softmax", until=13, inplace=(0,))
 def softmax_11(x: Operand, *, axis: int = 1, out: Array | None = None) -> Callable[..., Array]:
     """Softmax 1/11, in place and tiled."""
-    return _tiled(x, _matrix(x.shape, axis), _softmax_body(x))
+    return _tiled(x, matrix_of(x.shape, axis), _softmax_body(x))
 
 
 @maker("Softmax", since=13, inplace=(0,))
 def softmax(x: Operand, *, axis: int = -1, out: Array | None = None) -> Callable[..., Array]:
     """Softmax 13, in place and tiled."""
-    return _tiled(x, _one_axis(x.shape, axis), _softmax_body(x))
+    return _tiled(x, one_axis(x.shape, axis), _softmax_body(x))
 
 
 @maker("LogSoftmax", until=13, inplace=(0,))
 @widening_maker
 def log_softmax_11(x: Operand, *, axis: int = 1, out: Array | None = None) -> Callable[..., Array]:
     """LogSoftmax 1/11, in place and tiled."""
-    return _tiled(x, _matrix(x.shape, axis), _log_softmax_tile)
+    return _tiled(x, matrix_of(x.shape, axis), _log_softmax_tile)
 
 
 @maker("LogSoftmax", since=13, inplace=(0,))
 @widening_maker
 def log_softmax(x: Operand, *, axis: int = -1, out: Array | None = None) -> Callable[..., Array]:
     """LogSoftmax 13, in place and tiled."""
-    return _tiled(x, _one_axis(x.shape, axis), _log_softmax_tile)
+    return _tiled(x, one_axis(x.shape, axis), _log_softmax_tile)
 
 
 def _tiled(
@@ -163,16 +163,16 @@ def _sums(x: Array) -> Array:
     return np.add.reduce(x, axis=1, keepdims=True)
 
 
-@kernel("Hardmax", until=13)
+@kernel("Hardmax", until=13, exact=True)
 def hardmax_11(x: Array, *, axis: int = 1) -> Array:
     """Hardmax 1/11: 1 at the first maximum of each row of X seen as a matrix, else 0."""
-    return _hardmax(x, _matrix(x.shape, axis))
+    return _hardmax(x, matrix_of(x.shape, axis))
 
 
-@kernel("Hardmax", since=13)
+@kernel("Hardmax", since=13, exact=True)
 def hardmax(x: Array, *, axis: int = -1) -> Array:
     """Hardmax 13: 1 at the first maximum along `axis`, else 0."""
-    return _hardmax(x, _one_axis(x.shape, axis))
+    return _hardmax(x, one_axis(x.shape, axis))
 
 
 def _hardmax(x: Array, shape: Shape3) -> Array:

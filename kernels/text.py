@@ -16,7 +16,7 @@ _CASE_CHANGES: dict[str, Callable[[str], str]] = {
 }
 
 
-@kernel("RegexFullMatch")
+@kernel("RegexFullMatch", exact=True)
 def regex_full_match(x: Array, *, pattern: str = "") -> Array:
     """RegexFullMatch 20: bool, whether `pattern`, in RE2 syntax, matches the whole string.
 
@@ -26,7 +26,7 @@ def regex_full_match(x: Array, *, pattern: str = "") -> Array:
     return np.array([match(text) is not None for text in x.flat], np.bool_).reshape(x.shape)
 
 
-@kernel("StringConcat")
+@kernel("StringConcat", exact=True)
 def string_concat(x: Array, y: Array) -> Array:
     """StringConcat 20: X followed by Y, element by element, broadcasting."""
     result = np.empty(np.broadcast_shapes(x.shape, y.shape), object)
@@ -34,7 +34,7 @@ def string_concat(x: Array, y: Array) -> Array:
     return result
 
 
-@kernel("StringNormalizer")
+@kernel("StringNormalizer", exact=True)
 def string_normalizer(
     x: Array,
     *,
@@ -61,7 +61,7 @@ def string_normalizer(
     return np.array(kept, object).reshape(*x.shape[:-1], len(kept))
 
 
-@kernel("StringSplit")
+@kernel("StringSplit", exact=True)
 def string_split(
     x: Array, *, delimiter: str | None = None, maxsplit: int | None = None
 ) -> tuple[Array, Array]:

@@ -59,7 +59,7 @@ class _Pool:
         return np.where((numbers >= 0) & (self._keys[place] == keys), self._longer[place], -1)
 
 
-@maker("TfIdfVectorizer", grade="reference")
+@maker("TfIdfVectorizer", grade="reference", exact=True)
 def tfidf_vectorizer(
     x: Operand,
     *,

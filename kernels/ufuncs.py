@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy._core import umath  # pyright: ignore[reportPrivateUsage]
 
-from foldline.kernels.registry import Array, kernel
+from foldline.kernels.registry import Array, Grade, kernel
 
 _CLIP: Any = vars(umath)["clip"]
 """The ufunc behind `numpy.clip`, which costs a microsecond more a call."""
@@ -36,14 +36,16 @@ def register_unary(
     since: int = 1,
     consumed_inputs: bool = False,
     inplace: Sequence[int] = (0,),
+    grade: Grade = "reference",
+    exact: bool = False,
 ) -> None:
     """Register `function` for `op_type`; `consumed_inputs` where its version 1 has that attribute.
 
-    `inplace` is empty where the result has another dtype than the input.
+    `inplace` is empty where the result has another dtype than the input, `exact` as for `kernel`.
     """
     if consumed_inputs:
 
-        @kernel(op_type, since=since, inplace=inplace)
+        @kernel(op_type, since=since, inplace=inplace, grade=grade, exact=exact)
         def compute_legacy(
             x: Array, *, consumed_inputs: Sequence[int] | None = None, out: Array | None = None
         ) -> Array:
@@ -51,7 +53,7 @@ def register_unary(
 
     else:
 
-        @kernel(op_type, since=since, inplace=inplace)
+        @kernel(op_type, since=since, inplace=inplace, grade=grade, exact=exact)
         def compute(x: Array, *, out: Array | None = None) -> Array:
             return np.asarray(function(x, out=out))
 
@@ -60,11 +62,17 @@ def register_unary(
 
 
 def register_binary(
-    op_type: str, function: Binary, *, since: int = 1, inplace: Sequence[int] = (0, 1)
+    op_type: str,
+    function: Binary,
+    *,
+    since: int = 1,
+    inplace: Sequence[int] = (0, 1),
+    grade: Grade = "reference",
+    exact: bool = False,
 ) -> None:
     """Register `function` for versions of `op_type` that broadcast as NumPy does."""
 
-    @kernel(op_type, since=since, inplace=inplace)
+    @kernel(op_type, since=since, inplace=inplace, grade=grade, exact=exact)
     def compute(a: Array, b: Array, *, out: Array | None = None) -> Array:
         return np.asarray(function(a, b, out=out))
 
@@ -78,11 +86,13 @@ def register_binary_before_7(
     *,
     consumed_inputs: bool = False,
     inplace: Sequence[int] = (0,),
+    grade: Grade = "reference",
+    exact: bool = False,
 ) -> None:
     """Register `function` for versions 1..6 of `op_type`, which have `broadcast` and `axis`."""
     if consumed_inputs:
 
-        @kernel(op_type, until=7, inplace=inplace)
+        @kernel(op_type, until=7, inplace=inplace, grade=grade, exact=exact)
         def compute_legacy(
             a: Array,
             b: Array,
@@ -96,7 +106,7 @@ def register_binary_before_7(
 
     else:
 
-        @kernel(op_type, until=7, inplace=inplace)
+        @kernel(op_type, until=7, inplace=inplace, grade=grade, exact=exact)
         def compute(
             a: Array,
             b: Array,

@@ -32,9 +32,7 @@ from foldline.dialects.onnx.constant import ConstantOp as OnnxConstantOp
 from foldline.dialects.onnx.nn import DropoutOp
 from foldline.dialects.onnx.op import NodeOp, OnnxOp, describe
 from foldline.dialects.onnx.structure import (
-    CallOp as FunctionCallOp,
-)
-from foldline.dialects.onnx.structure import (
+    AnnotationOp,
     DefaultOp,
     FunctionOp,
     InitializerOp,
@@ -42,6 +40,9 @@ from foldline.dialects.onnx.structure import (
     ReturnOp,
     interface,
     main_graph,
+)
+from foldline.dialects.onnx.structure import (
+    CallOp as FunctionCallOp,
 )
 from foldline.dialects.onnx.tensor import TensorAttr
 from foldline.dialects.onnx.traits import DataDependentShape, NonDeterministic, ReadsShapeOnly
@@ -169,6 +170,8 @@ class _Emitter:
                     scope.entries[op.results[0]] = _constant(op, scope)
                 case DefaultOp():
                     self.defaults[op.argument] = op.value
+                case AnnotationOp():
+                    pass  # Says how a tensor was quantised, computes nothing.
                 case FunctionCallOp():
                     self._inline(op, op.function, scope)
                 case NodeOp():

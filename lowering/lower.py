@@ -6,18 +6,18 @@ from collections.abc import Sequence
 
 from xdsl.dialects.builtin import ModuleOp
 
-from foldline.kernels.registry import Grade
+from foldline.kernels.registry import GRADES, Grade
 from foldline.lowering.emit_plan import Constants, emit_plan
 from foldline.lowering.expand_functions import ReadFunction
 from foldline.lowering.program import Program
-from foldline.lowering.select_kernels import GRADES, select_kernels
+from foldline.lowering.select_kernels import select_kernels
 
 
 def lower(
     module: ModuleOp,
     *,
     constants: Constants = "once",
-    grades: Sequence[Grade] = GRADES,
+    grades: Sequence[Grade] = GRADES["fast"],
     read_function: ReadFunction | None = None,
 ) -> Program:
     """The program of a module, which is only read.

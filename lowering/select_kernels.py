@@ -15,12 +15,13 @@ from xdsl.ir import Operation
 
 from foldline.dialects.onnx.constant import is_constant
 from foldline.dialects.onnx.op import NodeOp, OnnxOp, node_name, opset_versions, result_names
+from foldline.dialects.onnx.schema import operators
 from foldline.dialects.onnx.structure import CallOp, FunctionOp, main_graph
-from foldline.kernels.registry import Grade, Kernel, find_kernel
+from foldline.kernels.registry import GRADES, Grade, Kernel, find_kernel
 from foldline.lowering.expand_functions import ReadFunction, function_of
 from foldline.support.errors import InvalidModel, UnsupportedOperator
+from foldline.support.suggest import did_you_mean
 
-GRADES: tuple[Grade, ...] = ("fast", "reference")
 NAMES_SHOWN = 3
 MOST_NESTED = 8
 """So deep may functions of schemas be made of others: none in ONNX needs more than two."""
@@ -46,7 +47,7 @@ Chosen: TypeAlias = Selected | FunctionOp
 
 def select_kernels(
     module: ModuleOp,
-    grades: Sequence[Grade] = GRADES,
+    grades: Sequence[Grade] = GRADES["fast"],
     read_function: ReadFunction | None = None,
 ) -> dict[Operation, Chosen]:
     """What runs each node reachable from the main graph, and from functions so chosen.
@@ -61,7 +62,7 @@ def select_kernels(
         key = (op.domain, op.op_type, version)
         missing.setdefault(key, _Missing(version)).nodes.append(_name(op))
     if missing:
-        raise UnsupportedOperator(_message(missing))
+        raise UnsupportedOperator(_message(missing, tuple(grades) == GRADES["exact"]))
     return selection.chosen
 
 
@@ -137,13 +138,31 @@ def _version_text(op: NodeOp, since: int | None) -> str:
     return f"not defined in version {imported} of its domain"
 
 
-def _message(missing: dict[tuple[str, str, str], _Missing]) -> str:
+_ADVICE = {
+    False: "register one with foldline.kernels.registry.kernel, define the operator as a function "
+    "in the model, or export the model without it",
+    True: 'run the model in mode fast, register one with kernel(…, grade="exact") of '
+    "foldline.kernels.registry, or define the operator as a function in the model",
+}
+
+
+def _message(missing: dict[tuple[str, str, str], _Missing], is_exact: bool) -> str:
     lines: list[str] = []
     for (domain, op_type, version), entry in sorted(missing.items()):
         names = [f"'{name}'" for name in entry.nodes if name][:NAMES_SHOWN]
         more = ["…"] if len(entry.nodes) > len(names) and names else []
         count = f"{len(entry.nodes)} node{'s' * (len(entry.nodes) > 1)}"
         where = f": {', '.join(names + more)}" if names else ""
-        lines.append(f"\n  {domain or 'ai.onnx'} {op_type}, {version}, {count}{where}")
+        hint = _hint(domain, op_type)
+        lines.append(f"\n  {domain or 'ai.onnx'} {op_type}, {version}, {count}{where}{hint}")
     head = "1 operator has" if len(lines) == 1 else f"{len(lines)} operators have"
-    return f"{head} no kernel:{''.join(lines)}\nregister one with foldline.kernels.registry.kernel"
+    what = "exact kernel" if is_exact else "kernel"
+    return f"{head} no {what}:{''.join(lines)}\n{_ADVICE[is_exact]}"
+
+
+def _hint(domain: str, op_type: str) -> str:
+    """For an operator that no schema defines: the nearest of its domain, if there is any."""
+    known = [name for of, name in operators() if of == domain]
+    if op_type in known:
+        return ""
+    return did_you_mean(op_type, known) if known else "; no operator of this domain is known"

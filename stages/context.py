@@ -15,6 +15,7 @@ from foldline.stages.inference.library import LibraryInference
 from foldline.stages.rewriting import Rewriter
 from foldline.stages.symbols.knowledge import Knowledge
 from foldline.support.remarks import Kind, Remark, Remarks
+from foldline.support.rewrite_report import OptimizeReport
 
 
 class PassOptions(Protocol):
@@ -56,6 +57,10 @@ class PassContext:
         default_factory=dict[tuple[str, Operation], str]
     )
     """Why a pass left an operation alone, in the stage that runs; promises allow for it."""
+    rules: tuple[Any, ...] = ()
+    """Transforms of the user."""
+    rewrites: list[OptimizeReport] = field(default_factory=list[OptimizeReport])
+    """What the transforms of each rewriting step did."""
 
     @cached_property
     def rewriter(self) -> Rewriter:
@@ -65,7 +70,8 @@ class PassContext:
     @cached_property
     def engines(self) -> Engines:
         """The folding engines with their statistics."""
-        return Engines(installed_engines())
+        mode = "fast" if self.options is EVERYTHING else str(self.options["mode"])
+        return Engines(installed_engines(mode))
 
     @cached_property
     def library(self) -> LibraryInference:

@@ -15,6 +15,8 @@ from foldline.stages.driver.traversal import PassCost, Traversal
 from foldline.stages.observers import Observer, StepRun, Verify
 from foldline.stages.pass_base import NodePass, Pass
 from foldline.stages.pipeline import PIPELINE
+from foldline.stages.rewrite.stage_step import run_rewriting
+from foldline.stages.rewrite.transform import Transform
 from foldline.stages.stage import Stage, Step
 from foldline.support.errors import InvalidArgumentError
 from foldline.support.report import NO_PASSES, PassRow, Report
@@ -30,8 +32,11 @@ def run_pipeline(
     start_at: str | None = None,
     verify: bool = True,
     stages: Sequence[Stage] = PIPELINE,
+    rules: Sequence[Transform] = (),
 ) -> Report:
     """Run the stages from `start_at` to `stop_after` on a module, in place.
+
+    `rules` are transforms of the user that run among those of the fusion stage.
 
     Raises InvalidArgumentError for a stage that does not exist, InvalidModel for a node that
     cannot be typed, KernelFailed for a kernel that raised, PassFailed for IR that a pass broke
@@ -39,7 +44,7 @@ def run_pipeline(
     """
     first, last = _position(stages, start_at, 0), _position(stages, stop_after, len(stages) - 1)
     watching = (Verify(), *observers) if verify else tuple(observers)
-    run = _Run(PassContext(module, options), watching)
+    run = _Run(PassContext(module, options, rules=tuple(rules)), watching)
     start = perf_counter()
     with _gc_paused():
         for observer in watching:
@@ -49,6 +54,7 @@ def run_pipeline(
     run.report.seconds = perf_counter() - start
     run.report.remarks = list(run.context.remarks)
     run.report.bounds = run.context.bounds
+    run.report.rewrites = run.context.rewrites
     run.report.engines = run.context.engines.rows
     marks = run.context.rewriter.marks
     run.report.marks = [marks[source] for source in sorted(marks)]
@@ -92,7 +98,7 @@ class _Run:
         position = 1
         for step in stage.steps:
             passes = [p.run for p in step.placed if context.options.enabled(p.run.name)]
-            if passes:
+            if passes or (step.kind == "rewriting" and context.rules):
                 configured = [p.configured(context.options) for p in passes]
                 names = tuple(p.name for p in passes)
                 self._step(step, configured, StepRun(stage.name, number, position, names))
@@ -112,11 +118,11 @@ class _Run:
         with _Failure(running.name, self):
             costs = _run_step(step, passes, context)
         seconds = perf_counter() - start
-        for ran, cost in zip(passes, costs, strict=True):
-            row = PassRow(running.stage, ran.name, before, before + cost.nodes, cost.seconds)
+        for cost in costs:
+            row = PassRow(running.stage, cost.name, before, before + cost.nodes, cost.seconds)
             self.report.rows.append(row)
             before += cost.nodes
-        changed = tuple(p.name for p, cost in zip(passes, costs, strict=True) if cost.changes)
+        changed = tuple(cost.name for cost in costs if cost.changes)
         finished = replace(running, changed=changed, seconds=seconds)
         with _Failure(running.name, self):
             for observer in self.observers:
@@ -125,7 +131,9 @@ class _Run:
 
 def _run_step(step: Step, passes: Sequence[Pass], context: PassContext) -> list[PassCost]:
     """Run the passes of a step; what each of them cost and did."""
-    if step.is_traversal:
+    if step.kind == "rewriting":
+        return run_rewriting(context, passes)
+    if step.kind == "traversal":
         nodes = [p for p in passes if isinstance(p, NodePass)]
         traversal = Traversal(context, [p.visitor(context) for p in nodes])
         traversal.run()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from xdsl.ir import Operation
 
@@ -22,22 +23,30 @@ class Placed:
     """Why it stands here."""
 
 
+Kind = Literal["whole", "traversal", "rewriting"]
+
+
 @dataclass(frozen=True)
 class Step:
-    """What runs at once: one graph pass, or the node passes of one traversal."""
+    """What runs at once: a graph pass, node passes of a traversal, or transforms."""
 
     placed: tuple[Placed, ...]
-    is_traversal: bool
+    kind: Kind
 
 
 def whole(graph_pass: GraphPass, reason: str) -> Step:
     """A step of one pass over the whole module."""
-    return Step((Placed(graph_pass, reason),), is_traversal=False)
+    return Step((Placed(graph_pass, reason),), "whole")
 
 
 def traversal(*node_passes: tuple[NodePass, str]) -> Step:
     """A step that shows each node to passes, each given with the reason for its place."""
-    return Step(tuple(Placed(p, reason) for p, reason in node_passes), is_traversal=True)
+    return Step(tuple(Placed(p, reason) for p, reason in node_passes), "traversal")
+
+
+def rewriting(*passes: tuple[Pass, str]) -> Step:
+    """A step of transforms, the user's rules among them, run until they find nothing more."""
+    return Step(tuple(Placed(p, reason) for p, reason in passes), "rewriting")
 
 
 def keeps(op: Operation, context: PassContext) -> bool:

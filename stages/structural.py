@@ -10,8 +10,11 @@ from foldline.stages.pass_base import NodePass
 from foldline.stages.passes.structure.absorb_expands import AbsorbExpands
 from foldline.stages.passes.structure.conv_add_to_bias import ConvAddToBias
 from foldline.stages.passes.structure.drop_zero_states import DropZeroStates
+from foldline.stages.passes.structure.flatten_concats import FlattenConcats
 from foldline.stages.passes.structure.gather_unsqueeze import GatherUnsqueeze
+from foldline.stages.passes.structure.merge_slices import MergeSlices
 from foldline.stages.passes.structure.sink_transposes import SinkTransposes
+from foldline.stages.passes.structure.slices_to_space_to_depth import SlicesToSpaceToDepth
 from foldline.stages.passes.structure.slices_to_split import SlicesToSplit
 from foldline.stages.passes.structure.stack_to_reshape import StackToReshape
 
@@ -20,6 +23,9 @@ STRUCTURAL: tuple[tuple[NodePass, str], ...] = (
     (AbsorbExpands(), "who broadcasts by itself needs no Expand"),
     (SlicesToSplit(), "once bounds are constants"),
     (StackToReshape(), "once all parts are known to stand alike"),
+    (FlattenConcats(), "after stacks, of which a whole Concat becomes one"),
+    (SlicesToSpaceToDepth(), "once bounds and sizes are constants"),
+    (MergeSlices(), "after all that looks for slices of one value side by side"),
     (DropZeroStates(), "once the state is a constant"),
     (ConvAddToBias(), "once the addend is a constant"),
     (SinkTransposes(), "last, as it only moves what none of the others could remove"),

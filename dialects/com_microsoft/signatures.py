@@ -146,6 +146,19 @@ SIGNATURES = (
         T4=("int32",),
     ),
     row(
+        "QEmbedLayerNormalization",
+        "input_ids:T1 segment_ids:T1? word_embedding_quant:T2 position_embedding_quant:T2"
+        " segment_embedding:T2? gamma_quant:T2 beta_quant:T2 mask:T1? word_embedding_scale:T"
+        " position_embedding_scale:T segment_embedding_scale:T? gamma_scale:T beta_scale:T"
+        " word_embedding_zero_point:T2 position_embedding_zero_point:T2"
+        " segment_embedding_zero_point:T2? gamma_zero_point:T2 beta_zero_point:T2",
+        "layernorm_out:T mask_index_out:T1",
+        "epsilon:FLOAT=1e-12",
+        T=("float",),
+        T1=("int32",),
+        T2=_BYTE,
+    ),
+    row(
         "QGemm",
         "A:TA a_scale:T a_zero_point:TA B:TB b_scale:T b_zero_point:TB C:TC? y_scale:T?"
         " y_zero_point:TYZ?",
@@ -175,6 +188,17 @@ SIGNATURES = (
         TF=("float",),
         T8=_BYTE,
         TV=("float", *_BYTE),
+    ),
+    row(
+        "QLinearConv",
+        "x:T1 x_scale:float x_zero_point:T1 w:T2 w_scale:float w_zero_point:T2 y_scale:float"
+        " y_zero_point:T3 B:T4?",
+        "y:T3",
+        f"{_WINDOW} kernel_shape:INTS group:INT=1 channels_last:INT=0",
+        T1=_BYTE,
+        T2=_BYTE,
+        T3=_BYTE,
+        T4=("int32",),
     ),
     row(
         "QLinearGlobalAveragePool",

@@ -4,4 +4,12 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
-FUSED = Dialect("fused", [], [])
+from foldline.dialects.fused.signatures import FUSED_DOMAIN, SIGNATURES
+from foldline.dialects.onnx.generate import declared
+
+OPERATORS = declared(SIGNATURES, "fused")
+"""The class of each operator by domain and name."""
+
+FUSED = Dialect("fused", list(OPERATORS.values()), [])
+
+__all__ = ["FUSED", "FUSED_DOMAIN", "OPERATORS"]

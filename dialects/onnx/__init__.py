@@ -49,6 +49,7 @@ ONNX = Dialect(
         structure.NoneOp,
         structure.InitializerOp,
         structure.DefaultOp,
+        structure.AnnotationOp,
         structure.ReturnOp,
         structure.GraphOp,
         structure.FunctionOp,

@@ -22,7 +22,7 @@ from xdsl.ir import Attribute, TypeAttribute
 
 from foldline.dialects.onnx.attributes import Reference, ReferenceAttr
 from foldline.dialects.onnx.op import OnnxOp
-from foldline.dialects.onnx.schema import Parameter, Signature, signature
+from foldline.dialects.onnx.schema import Parameter, Signature, operators, signature
 from foldline.dialects.onnx.tensor import SparseTensorAttr, TensorAttr
 from foldline.dialects.onnx.text import TextAttr, TextsAttr
 from foldline.dialects.onnx.types import (
@@ -36,6 +36,8 @@ from foldline.dialects.onnx.types import (
 )
 
 ABSENT = "absent"
+TYPES_SHOWN = 16
+"""So many allowed types a message lists."""
 
 _KINDS: dict[type, str] = {
     IntegerAttr: "INT",
@@ -97,10 +99,13 @@ class Checker:
             return
         found = signature(op.domain, op.op_type, version)
         if found is None:
-            yield f"{op.op_type} is not in version {version} of operator set '{domain}'"
+            yield not_in_version(op.domain, op.op_type, version)
             return
         if found.is_deprecated:
-            yield f"{op.op_type} is deprecated in version {version} of operator set '{domain}'"
+            yield (
+                f"{op.op_type} is deprecated in version {version} of operator set '{domain}', "
+                f"since {found.since}: replace it, or import an earlier version"
+            )
             return
         inputs = [self.spelled(value.type) for value in op.operands]
         outputs = [self.spelled(result.type) for result in op.results]
@@ -123,7 +128,7 @@ class Checker:
                 yield f"has no attribute '{name}' in version {found.since}"
                 continue
             expected = AttributeProto.AttributeType.Name(cast(Any, schema.kind))
-            actual = self._kind(mark, expected)
+            actual = _kind(mark, expected)
             if actual != expected:
                 yield f"attribute '{name}' is {actual}, expected {expected}"
             if isinstance(mark, Reference):
@@ -131,21 +136,6 @@ class Checker:
         for name, schema in found.attributes.items():
             if schema.is_required and name not in marks:
                 yield f"attribute '{name}' is required, but missing"
-
-    def _kind(self, mark: object, expected: str) -> str:
-        match mark:
-            case str():
-                return mark
-            case Reference():
-                return AttributeProto.AttributeType.Name(cast(Any, mark.kind))
-            case type() if issubclass(mark, ArrayAttr):
-                return expected if expected in _LISTS else "a list of messages"
-            case type() if mark not in _KINDS and issubclass(mark, TypeAttribute):
-                return "TYPE_PROTO"
-            case type():
-                return _KINDS.get(mark, mark.__name__)
-            case _:
-                return str(mark)
 
     def _reference(self, name: str, reference: Reference) -> Iterator[str]:
         if self.parameters is None:
@@ -155,6 +145,27 @@ class Checker:
                 f"attribute '{name}' refers to '{reference.attribute}', which the function does "
                 "not declare"
             )
+
+
+def attribute_kind(value: Attribute, expected: str = "") -> str:
+    """The kind of an attribute as ONNX spells it; empty lists of messages have any plural kind."""
+    return _kind(_mark(value), expected)
+
+
+def _kind(mark: object, expected: str) -> str:
+    match mark:
+        case str():
+            return mark
+        case Reference():
+            return AttributeProto.AttributeType.Name(cast(Any, mark.kind))
+        case type() if issubclass(mark, ArrayAttr):
+            return expected if expected in _LISTS else "a list of messages"
+        case type() if mark not in _KINDS and issubclass(mark, TypeAttribute):
+            return "TYPE_PROTO"
+        case type():
+            return _KINDS.get(mark, mark.__name__)
+        case _:
+            return str(mark)
 
 
 def spelling(type_: Attribute) -> str | None:
@@ -174,9 +185,26 @@ def spelling(type_: Attribute) -> str | None:
             return _nested("sparse_{}", type_.dense)
         case MapType():
             key = element_of(type_.key)
-            return None if key is None else _nested(f"map({key.name}, {{}})", type_.value)
+            return None if key is None else _nested(f"map({key.name},{{}})", type_.value)
         case _:
             return None
+
+
+def not_in_version(domain: str, op_type: str, version: int) -> str:
+    """What is wrong with an operator that is known, but not in the version imported."""
+    first = operators()[domain, op_type][0].since
+    return (
+        f"{op_type} is not in version {version} of operator set '{domain or 'ai.onnx'}', it came "
+        f"with {first}: import that or a later one"
+    )
+
+
+def _shown(types: frozenset[str], actual: str) -> str:
+    """Allowed types, those of the kind of the actual one first; not all of a long list."""
+    kind = actual[: actual.find("(")]
+    ordered = sorted(types, key=lambda name: (not name.startswith(f"{kind}("), name))
+    rest = len(ordered) - TYPES_SHOWN
+    return ", ".join(ordered[:TYPES_SHOWN]) + (f" and {rest} more" if rest > 0 else "")
 
 
 def _nested(form: str, inner: Attribute) -> str | None:
@@ -219,7 +247,7 @@ def _types(spelled: list[str | None], found: Signature) -> Iterator[str]:
         if formal is None or actual is None or actual == ABSENT:
             continue
         if actual not in formal.types:
-            allowed = ", ".join(sorted(formal.types))
+            allowed = _shown(formal.types, actual)
             yield f"input {index} '{formal.name}' is {actual}, expected one of {allowed}"
         elif formal.is_homogeneous:
             first, expected = bound.setdefault(formal.variable, (index, actual))

@@ -5,12 +5,23 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from xdsl.irdl import traits_def
-from xdsl.traits import Pure
+from xdsl.traits import OpTrait, Pure
 
 from foldline.dialects.onnx.math import ELEMENT_WISE
 from foldline.dialects.onnx.op import OnnxOp, onnx_op
 from foldline.dialects.onnx.schema import Signature, declare, operators
-from foldline.dialects.onnx.traits import ElementWise
+from foldline.dialects.onnx.traits import ElementWise, HoldsCache
+
+CACHES: dict[tuple[str, str], tuple[int, ...]] = {
+    ("", "Attention"): (4, 5),
+    ("", "CausalConvWithState"): (3,),
+    ("", "LinearAttention"): (3,),
+    ("com.microsoft", "Attention"): (4,),
+    ("com.microsoft", "GroupQueryAttention"): (3, 4),
+    ("com.microsoft", "MultiHeadAttention"): (6, 7),
+    ("com.microsoft", "QAttention"): (8,),
+}
+"""Inputs that carry keys and values, or states, of earlier runs."""
 
 
 def complete(written: tuple[type[OnnxOp], ...]) -> dict[tuple[str, str], type[OnnxOp]]:
@@ -34,7 +45,11 @@ def declared(signatures: Iterable[Signature], dialect: str) -> dict[tuple[str, s
 
 def _generated(domain: str, op_type: str, name: str | None = None) -> type[OnnxOp]:
     doc = f"ONNX `{op_type}` of domain `{domain or 'ai.onnx'}`, made from its schema."
-    is_element_wise = not domain and op_type in ELEMENT_WISE
-    traits = traits_def(Pure(), ElementWise()) if is_element_wise else traits_def(Pure())
+    extra: list[OpTrait] = []
+    if not domain and op_type in ELEMENT_WISE:
+        extra.append(ElementWise())
+    if (domain, op_type) in CACHES:
+        extra.append(HoldsCache(CACHES[domain, op_type]))
+    traits = traits_def(Pure(), *extra)
     members = {"__doc__": doc, "__module__": __name__, "traits": traits}
     return onnx_op(op_type, domain, name=name)(type(f"{op_type}Op", (OnnxOp,), members))

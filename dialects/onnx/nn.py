@@ -8,6 +8,7 @@ from xdsl.traits import Pure
 from foldline.dialects.onnx.constant import constant_tensor
 from foldline.dialects.onnx.op import OnnxOp, Operand, RequiredOperand, onnx_op
 from foldline.dialects.onnx.traits import RandomInTraining
+from foldline.dialects.onnx.types import AbsentType
 
 
 @onnx_op("Conv")
@@ -81,6 +82,12 @@ class BatchNormalizationOp(OnnxOp):
     mean = RequiredOperand(3)
     variance = RequiredOperand(4)
     traits = traits_def(Pure())
+
+    def trains(self) -> bool:
+        """Whether it normalises by statistics of the batch, or gives new ones."""
+        if self.int_of("is_test") == 0 or self.int_of("training_mode") == 1:
+            return True
+        return any(not isinstance(result.type, AbsentType) for result in self.results[1:])
 
 
 @onnx_op("InstanceNormalization")

@@ -81,6 +81,19 @@ class DefaultOp(TerseOp):
 
 
 @irdl_op_definition
+class AnnotationOp(TerseOp):
+    """GraphProto.quantization_annotation: says of a tensor which others hold its scale and so on.
+
+    It reads those, so that they stay; it computes nothing and has no results.
+    """
+
+    name = "onnx.annotation"
+    parameters = var_operand_def()
+    message = prop_def(ResidualAttr)
+    """The TensorAnnotation; its entries name the operands, in order."""
+
+
+@irdl_op_definition
 class ReturnOp(TerseOp):
     """The end of a graph, body or function; carries what it declares beside its nodes."""
 

@@ -8,6 +8,8 @@ from typing import Protocol, cast
 from xdsl.ir import Operation
 from xdsl.traits import IsTerminator, OpTrait, Pure, RecursiveMemoryEffect
 
+from foldline.dialects.onnx.types import AbsentType
+
 
 @dataclass(frozen=True)
 class NonDeterministic(OpTrait):
@@ -40,6 +42,22 @@ class MayTrain(Protocol):
     def may_train(self) -> bool:
         """Whether a run could be one of training."""
         ...
+
+
+@dataclass(frozen=True)
+class HoldsCache(OpTrait):
+    """Keys and values of earlier runs go through it, from the inputs named here."""
+
+    inputs: tuple[int, ...]
+
+
+def holds_cache(op: Operation) -> bool:
+    """Whether an operation is given the keys and values of earlier runs."""
+    trait = op.get_trait(HoldsCache)
+    if trait is None:
+        return False
+    given = [i for i in trait.inputs if i < len(op.operands)]
+    return any(not isinstance(op.operands[i].type, AbsentType) for i in given)
 
 
 def is_deterministic(op: Operation) -> bool:

@@ -8,8 +8,8 @@ from typing import cast
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 from xdsl.utils.exceptions import VerifyException
 
-from foldline.dialects.onnx.attributes import Interface, NamesAttr, OpsetsAttr
-from foldline.dialects.onnx.demands import ABSENT, Checker
+from foldline.dialects.onnx.attributes import Interface, NamesAttr, OpsetsAttr, ReferenceAttr
+from foldline.dialects.onnx.demands import ABSENT, Checker, attribute_kind, not_in_version
 from foldline.dialects.onnx.op import NodeOp, OnnxOp, describe
 from foldline.dialects.onnx.schema import newest_versions, operators
 from foldline.dialects.onnx.structure import (
@@ -25,6 +25,7 @@ from foldline.dialects.onnx.structure import (
 from foldline.dialects.onnx.types import AbsentType
 from foldline.support.dtypes import BY_NUMPY
 from foldline.support.errors import InvalidModel
+from foldline.support.suggest import did_you_mean
 
 MAX_FAULTS = 20
 
@@ -246,15 +247,23 @@ class ScopeWalk:
         declared = {*function.parameters.data, *function.defaults.data}
         for name in (*op.given.data, *(op.region_names() if op.regions else ())):
             if name not in declared:
-                self.faults.add(where, f"'{symbol}' has no attribute '{name}'", op)
+                hint = did_you_mean(name, declared)
+                self.faults.add(where, f"'{symbol}' has no attribute '{name}'{hint}", op)
+        wanted = _parameter_kinds(function) if op.given.data else {}
+        for name, value in op.given.data.items():
+            expected = wanted.get(name, "")
+            actual = attribute_kind(value, expected)
+            if expected and actual != expected:
+                what = f"attribute '{name}' of '{symbol}' is {actual}, expected {expected}"
+                self.faults.add(where, what, op)
 
     def _custom(self, op: CustomOp, where: str) -> None:
         domain, version = op.domain or "ai.onnx", self.opsets.versions.get(op.domain)
         if version is None:
-            self.faults.add(where, f"operator set '{domain}' is not imported", op)
-        elif (op.domain, op.op_type) in operators():
-            what = f"is not in version {version} of operator set '{domain}'"
+            what = f"operator set '{domain}' is not imported: add it to opset_import"
             self.faults.add(where, what, op)
+        elif (op.domain, op.op_type) in operators():
+            self.faults.add(where, not_in_version(op.domain, op.op_type, version), op)
 
     def _foreign(self, op: Operation, where: str) -> None:
         try:
@@ -275,6 +284,18 @@ class ScopeWalk:
         else:
             what = f"reads input {index} from {maker}, which is out of its sight"
         self.faults.add(where, what, op)
+
+
+def _parameter_kinds(function: FunctionOp) -> dict[str, str]:
+    """The kinds of a function's attributes: that of the default, or the one its nodes ask for."""
+    kinds: dict[str, str] = {}
+    for op in function.walk():
+        if isinstance(op, NodeOp):
+            for value in op.onnx_attributes.values():
+                if isinstance(value, ReferenceAttr):
+                    kinds.setdefault(value.data.attribute, attribute_kind(value))
+    kinds.update((name, attribute_kind(value)) for name, value in function.defaults.data.items())
+    return kinds
 
 
 def _repeated(names: Iterable[str]) -> list[str]:

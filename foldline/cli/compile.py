@@ -224,6 +224,9 @@ def _print_report(compiled: CompiledModel, debug: DebugOptions, err: bool) -> No
     print_table("Passes", headers, rows, err)
     if debug.remarks:
         _print_remarks(compiled, debug, err)
+    for remark in report.remarks:
+        if (remark.kind, remark.stage) == ("note", "import"):
+            click.echo(f"note: {remark.message}", err=err)
     kinds = [remark.kind for remark in report.remarks]
     nodes = (
         f"{report.rows[0].nodes_before} nodes -> {report.rows[-1].nodes_after}, "

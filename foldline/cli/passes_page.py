@@ -58,7 +58,7 @@ def _steps(stage: Stage) -> Iterator[str]:
     if not stage.steps:
         yield "No passes yet."
     for number, step in enumerate(stage.steps, 1):
-        if step.is_traversal:
+        if step.kind == "traversal":
             yield f"{number}. one traversal of"
             yield from (f"   * {line}" for line in _lines(step))
         else:

@@ -9,6 +9,7 @@ import click
 
 from foldline.cli.flags import json_flag, option_flags, options_said
 from foldline.cli.output import model_source, print_json, print_table, progress, seconds_text
+from foldline.support.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from foldline.session import Session
@@ -67,9 +68,14 @@ def _feed(session: Session, files: tuple[str, ...], seed: int | None) -> dict[st
         array = load_npy(path)
         element = BY_NAME.get(types.get(name, ""))
         given[name] = retyped(array, element.numpy) if element else array
+    missing = [a for a in session.get_inputs() if a.name not in given]
+    if seed is None and missing:
+        names = ", ".join(f"{a.name!r} ({a.type} {a.shape or ''})" for a in missing)
+        raise InvalidArgumentError(
+            f"missing inputs: {names}; give each with --input NAME=FILE.npy, or all with --random"
+        )
     if seed is None:
         return given
-    missing = [a for a in session.get_inputs() if a.name not in given]
     return sample_feed(missing, seed=seed) | given
 
 

@@ -31,6 +31,7 @@ def write_model(
     external_data: bool = False,
     value_info: ValueInfoPolicy = "keep",
     unique_nodes: bool = False,
+    training: bool = True,
 ) -> None:
     """Write the model of a module to `path`.
 
@@ -43,7 +44,13 @@ def write_model(
         raise InvalidArgumentError(f"'{target}' exists; use --force (force=True) to replace it")
     if not target.parent.is_dir():
         raise InvalidArgumentError(f"folder '{target.parent}' does not exist")
-    export = partial(export_model, module, value_info=value_info, unique_nodes=unique_nodes)
+    export = partial(
+        export_model,
+        module,
+        value_info=value_info,
+        unique_nodes=unique_nodes,
+        training=training,
+    )
     if external_data or _weight_bytes(module) > MAX_MESSAGE_BYTES // 2:
         _write_external(export, target)
     else:

@@ -39,6 +39,7 @@ from foldline.dialects.onnx.structure import (
 )
 from foldline.dialects.onnx.tensor import TensorAttr
 from foldline.dialects.onnx.type_proto import to_type_proto
+from foldline.exporter.annotations import Annotations
 from foldline.exporter.declarations import (
     fill_info,
     fill_metadata,
@@ -47,6 +48,7 @@ from foldline.exporter.declarations import (
 )
 from foldline.exporter.names import Names, make_unique
 from foldline.exporter.splats import SplatForm
+from foldline.exporter.standard import standard_form
 from foldline.exporter.tensors import TensorWriter
 from foldline.stages.inference.joining import refine
 
@@ -66,17 +68,22 @@ def export_model(
     value_info: ValueInfoPolicy = "keep",
     external: ExternalPolicy = "embed",
     unique_nodes: bool = False,
+    training: bool = True,
     tensors: TensorWriter | None = None,
 ) -> ModelProto:
     """The model of a module, of its own opset and IR version. The module is not changed.
 
+    Fused operators are written as the standard operators that they stand for.
     With `unique_nodes`, of several nodes of one name in a graph all but the first are renamed: the
-    specification allows them, but there are runtimes that do not.
+    specification allows them, but there are runtimes that do not. `training`: keep training_info.
     """
+    module = standard_form(module)
     writer = TensorWriter() if tensors is None else tensors
     policy = _Policy(value_info, external, unique_nodes)
     proto = ModelProto()
     _merge_residual(proto, module)
+    if not training:
+        proto.ClearField("training_info")
     proto.ir_version = cast("IntegerAttr", module.attributes["onnx.ir_version"]).value.data
     graph = main_graph(module)
     fill_opsets(proto.opset_import, graph.opsets)
@@ -133,13 +140,16 @@ class _Exporter:
         values = terminator(block).operands
         for info, value, name in zip(it.outputs, values, self.names.outputs[block], strict=True):
             fill_info(proto.output.add(), self._described(info, value), name)
+        annotations = Annotations(block, self.names, keep=self.policy.value_info == "keep")
         for op in block.ops:
             if isinstance(op, InitializerOp):
-                self._initializer(proto, op, self.names[op.results[0]])
+                if not annotations.alone_name(op):
+                    self._initializer(proto, op, self.names[op.results[0]])
             elif isinstance(op, DefaultOp):
                 self._initializer(proto, op, self.names[op.argument])
         self.nodes(proto.node, block)
         self._declarations(proto, block)
+        annotations.fill(proto)
 
     def _described(self, info: ValueInfo, value: SSAValue) -> ValueInfo:
         """What is declared; a type that it lacks, or that inference contradicts, is given.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
-from foldline.importer.model import Source, import_function, import_model
+from foldline.importer.model import import_function, import_model
+from foldline.importer.source import Source, blamed_on
 
-__all__ = ["Source", "import_function", "import_model"]
+__all__ = ["Source", "blamed_on", "import_function", "import_model"]

@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from onnx import StringStringEntryProto, ValueInfoProto
+from xdsl.ir import Attribute
 
 from foldline.dialects.onnx.attributes import Metadata, ValueInfo
+from foldline.dialects.onnx.demands import spelling
 from foldline.dialects.onnx.type_proto import from_type_proto, is_exact
+from foldline.dialects.onnx.types import UNKNOWN, SparseTensorType, dims_of, element_type
 from foldline.importer.residual import leftover
 from foldline.support.errors import InvalidModel
 
@@ -31,6 +34,30 @@ def value_info(proto: ValueInfoProto, role: str, where: str) -> ValueInfo:
         metadata(proto.metadata_props, where),
         b"" if rest is None else rest.SerializeToString(deterministic=True),
     )
+
+
+def contradicts(declared: Attribute, actual: Attribute) -> bool:
+    """Whether a tensor of the type `actual` cannot be what is declared."""
+    if isinstance(declared, SparseTensorType):
+        declared = declared.dense
+    if declared == UNKNOWN:
+        return False
+    if element_type(declared) != element_type(actual):
+        return True
+    sizes, given = dims_of(declared), dims_of(actual)
+    if sizes is None or given is None:
+        return False
+    fixed = [isinstance(size, int) and size >= 0 for size in sizes]
+    return len(sizes) != len(given) or any(
+        is_fixed and size != one for is_fixed, size, one in zip(fixed, sizes, given, strict=True)
+    )
+
+
+def described(type_: Attribute) -> str:
+    """A type for messages: `tensor(float) [2, N]`."""
+    dims = dims_of(type_)
+    shape = "" if dims is None else f" [{', '.join('?' if d is None else str(d) for d in dims)}]"
+    return f"{spelling(type_) or 'of an unknown type'}{shape}"
 
 
 def metadata(entries: Sequence[StringStringEntryProto], where: str) -> Metadata | None:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from onnx import GraphProto, NodeProto, TensorProto
+from xdsl.dialects.builtin import StringAttr
 from xdsl.ir import Attribute, Block, Operation, Region, SSAValue
 
 from foldline.dialects.onnx.attributes import (
@@ -19,12 +20,14 @@ from foldline.dialects.onnx.attributes import (
 from foldline.dialects.onnx.structure import DefaultOp, InitializerOp, NoneOp, ReturnOp
 from foldline.dialects.onnx.tensor import TensorAttr
 from foldline.dialects.onnx.types import ABSENT, UNKNOWN
+from foldline.importer.annotations import annotation_ops
 from foldline.importer.attributes import GRAPH, GRAPHS, AttributeReader, tensor_rest
-from foldline.importer.declarations import metadata, value_info
+from foldline.importer.declarations import contradicts, described, metadata, value_info
 from foldline.importer.node import NodeReader
 from foldline.importer.residual import leftover
 from foldline.importer.scope import Scope, defined_names, reads_of, sorted_nodes
 from foldline.support.errors import InvalidModel, ResourceLimit
+from foldline.support.suggest import did_you_mean
 
 MAX_NESTING = 64
 
@@ -49,8 +52,8 @@ class ModelContext:
 
     ir_version: int
     reader: AttributeReader
-    functions: frozenset[tuple[str, str, str]]
-    """Domain, name and overload of the local functions."""
+    functions: Mapping[tuple[str, str, str], StringAttr]
+    """Symbols of the local functions by domain, name and overload."""
     notes: list[str] = field(default_factory=list[str])
     """Remarks on what was changed on the way in."""
 
@@ -83,6 +86,7 @@ class GraphImporter:
         self._nodes = NodeReader(context.reader, context.functions, versions, place.in_function)
         self._ops: list[Operation] = []
         self._types: dict[str, Attribute] = {}
+        self._input_types: dict[str, Attribute] = {}
         self._none: NoneOp | None = None
 
     def graph(self, proto: GraphProto) -> Region:
@@ -94,8 +98,12 @@ class GraphImporter:
         self._declare((*declared, *outputs))
         block = self._block(inputs, scope)
         self._initializers(proto, scope)
+        modelled = _GRAPH_FIELDS
+        if (annotated := annotation_ops(proto, scope)) is not None:
+            self._ops.extend(annotated)
+            modelled |= {"quantization_annotation"}
         self._import(proto.node, scope)
-        rest = leftover(proto, _GRAPH_FIELDS)
+        rest = leftover(proto, modelled)
         interface = Interface(
             proto.name if proto.HasField("name") else None,
             inputs,
@@ -128,10 +136,13 @@ class GraphImporter:
         infos: list[ValueInfo] = []
         for info in proto.input:
             read = value_info(info, "input", self._where)
+            if read.type is not None:
+                self._input_types[read.name] = read.type
             is_constant = read.name in constants
             if is_constant and self._place.depth and not is_old:
                 raise InvalidModel(
-                    f"{self._where}: '{read.name}' is both input and initializer of a body"
+                    f"{self._where}: '{read.name}' is both input and initializer of a body, which "
+                    "IR 4 and later forbid: remove one of the two"
                 )
             infos.append(replace(read, is_constant=is_constant and is_old))
         return tuple(infos)
@@ -140,7 +151,7 @@ class GraphImporter:
         arguments = [info for info in inputs if not info.is_constant]
         block = Block(arg_types=[info.type or UNKNOWN for info in arguments])
         for info, argument in zip(arguments, block.args, strict=True):
-            scope.define(info.name, argument)
+            scope.define(info.name, argument, "an input")
         return block
 
     def _initializers(self, proto: GraphProto, scope: Scope) -> None:
@@ -154,6 +165,10 @@ class GraphImporter:
             self._initializer(tensor.name, {"value": value}, rest, arguments, scope)
         for sparse in proto.sparse_initializer:
             name = sparse.values.name
+            if not name:
+                raise InvalidModel(
+                    f"{self._where}: a sparse initializer has no name: that of its values is it"
+                )
             where = f"{self._where}: sparse initializer '{name}'"
             read = self._context.reader.sparse(sparse, where)
             properties: dict[str, Attribute] = {"value": read.dense, "sparse": read.source}
@@ -167,6 +182,14 @@ class GraphImporter:
         arguments: Mapping[str, SSAValue],
         scope: Scope,
     ) -> None:
+        value = properties["value"]
+        assert isinstance(value, TensorAttr)
+        declared = self._input_types.get(name)
+        if declared is not None and contradicts(declared, value.type):
+            raise InvalidModel(
+                f"{self._where}: initializer '{name}' is {described(value.type)}, but the input of "
+                f"its name is declared {described(declared)}: correct one of the two"
+            )
         attributes: dict[str, Attribute] = {"onnx.names": NamesAttr(Names(None, (name,)))}
         if rest is not None:
             data = rest.SerializeToString(deterministic=True)
@@ -178,13 +201,11 @@ class GraphImporter:
                 )
             )
             return
-        value = properties["value"]
-        assert isinstance(value, TensorAttr)
         op = InitializerOp.create(
             result_types=[value.type], properties=properties, attributes=attributes
         )
         self._ops.append(op)
-        scope.define(name, op.results[0])
+        scope.define(name, op.results[0], "an initializer")
 
     def _import(self, nodes: Sequence[NodeProto], scope: Scope) -> None:
         if not _is_sorted(nodes):
@@ -196,12 +217,14 @@ class GraphImporter:
             self._node(node, scope)
 
     def _node(self, node: NodeProto, scope: Scope) -> None:
-        where = f"{self._where}: {_label(node)}"
+        label = _label(node)
+        where = f"{self._where}: {label}"
         operands: list[SSAValue] = []
         for name in node.input:
             value = scope.find(name) if name else self._absent()
             if value is None:
-                raise InvalidModel(f"{where} reads '{name}', which nothing defines")
+                hint = did_you_mean(name, scope.visible_names())
+                raise InvalidModel(f"{where} reads '{name}', which nothing defines{hint}")
             operands.append(value)
 
         def body(graph: GraphProto, attribute: str) -> Region:
@@ -213,7 +236,7 @@ class GraphImporter:
         self._ops.append(op)
         for name, result in zip(node.output, op.results, strict=True):
             if name:
-                scope.define(name, result)
+                scope.define(name, result, label)
 
     def _absent(self) -> SSAValue:
         if self._none is None:
@@ -225,7 +248,8 @@ class GraphImporter:
         for info in interface.outputs:
             value = scope.find(info.name)
             if value is None:
-                raise InvalidModel(f"{self._where}: nothing defines the output '{info.name}'")
+                hint = did_you_mean(info.name, scope.visible_names())
+                raise InvalidModel(f"{self._where}: nothing defines the output '{info.name}'{hint}")
             values.append(value)
         if self._none is not None:
             block.add_op(self._none)

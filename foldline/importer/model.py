@@ -3,14 +3,11 @@
 from __future__ import annotations
 
 import gc
-import os
-from pathlib import Path
-from typing import IO, TypeAlias, cast
+from collections.abc import Iterator
 
 import onnx
-from google.protobuf.message import DecodeError
 from onnx import FunctionProto, ModelProto, OperatorSetIdProto
-from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, i64
+from xdsl.dialects.builtin import DictionaryAttr, IntegerAttr, ModuleOp, StringAttr, i64
 from xdsl.ir import Attribute
 
 from foldline.dialects.onnx.attributes import (
@@ -22,6 +19,7 @@ from foldline.dialects.onnx.attributes import (
     TextAttr,
     TextsAttr,
     ValueInfo,
+    canonical_domain,
 )
 from foldline.dialects.onnx.schema import newest_versions
 from foldline.dialects.onnx.structure import FunctionOp, GraphOp, function_symbol
@@ -30,9 +28,8 @@ from foldline.importer.declarations import metadata, value_info
 from foldline.importer.external_data import ExternalData
 from foldline.importer.graph import GraphImporter, ModelContext, Place
 from foldline.importer.residual import leftover
+from foldline.importer.source import Source, blamed_on, read_source
 from foldline.support.errors import InvalidModel
-
-Source: TypeAlias = "str | os.PathLike[str] | bytes | IO[bytes] | ModelProto"
 
 _MODEL_FIELDS = frozenset(
     {"ir_version", "opset_import", "graph", "functions", "doc_string", "metadata_props"}
@@ -61,14 +58,15 @@ def import_model(source: Source, notes: list[str] | None = None) -> ModuleOp:
     The caller's model is not touched. External data is memory-mapped and stays in its files.
     `notes` receives what was changed on the way in (nodes that had to be sorted).
 
-    Raises InvalidModel naming what is wrong and where.
+    Raises InvalidModel naming what is wrong and where; InvalidArgumentError for no source at all.
     """
-    proto, folder = _read(source)
+    proto, folder = read_source(source)
     reader = AttributeReader(ExternalData(folder))
     collecting = gc.isenabled()
     gc.disable()
     try:
-        module = _model(proto, reader, [] if notes is None else notes)
+        with blamed_on(source):
+            module = _model(proto, reader, [] if notes is None else notes)
     finally:
         if collecting:
             gc.enable()
@@ -81,46 +79,25 @@ def import_function(proto: FunctionProto) -> FunctionOp:
     Raises InvalidModel naming what is wrong and where.
     """
     reader = AttributeReader(ExternalData(None))
-    return _function(proto, ModelContext(onnx.IR_VERSION, reader, frozenset()), [])
-
-
-def _read(source: Source) -> tuple[ModelProto, Path | None]:
-    if isinstance(source, ModelProto):
-        return source, None
-    folder: Path | None = None
-    if isinstance(source, bytes):
-        data, label = source, "the given bytes"
-    elif isinstance(source, str | os.PathLike):
-        path = Path(source)
-        label, folder = f"'{path}'", path.parent
-        try:
-            data = path.read_bytes()
-        except OSError as error:
-            raise InvalidModel(f"{label} cannot be read: {error.strerror}") from error
-    else:
-        data, label = source.read(), "the given file object"
-        if not isinstance(cast(object, data), bytes):
-            raise InvalidModel(f"{label} gives text; open it in binary mode")
-    try:
-        return ModelProto.FromString(data), folder
-    except DecodeError as error:
-        raise InvalidModel(
-            f"{label} is no ONNX model: {len(data)} bytes that are not a complete protobuf message"
-        ) from error
+    return _function(proto, ModelContext(onnx.IR_VERSION, reader, {}), [])
 
 
 def _model(proto: ModelProto, reader: AttributeReader, notes: list[str]) -> ModuleOp:
     if not proto.HasField("graph"):
-        raise InvalidModel("the model has no graph; is it an ONNX file?")
+        raise InvalidModel("the model has no graph")
     if not 1 <= proto.ir_version <= onnx.IR_VERSION:
-        raise InvalidModel(
-            f"the model has IR version {proto.ir_version}; known are 1 to {onnx.IR_VERSION}"
+        advice = (
+            "install a newer onnx, or export with an older one"
+            if proto.ir_version
+            else ("set ir_version to that of the onnx release it was made with")
         )
+        raise InvalidModel(
+            f"the model has IR version {proto.ir_version}; the installed onnx knows 1 to "
+            f"{onnx.IR_VERSION}: {advice}"
+        )
+    notes.extend(_ignored(proto))
     opsets = _opsets(proto, notes)
-    ids = [(f.domain, f.name, f.overload) for f in proto.functions]
-    if len(set(ids)) != len(ids):
-        raise InvalidModel("two local functions have one domain, name and overload")
-    context = ModelContext(proto.ir_version, reader, frozenset(ids), notes)
+    context = ModelContext(proto.ir_version, reader, _symbols(proto), notes)
     ops = [_function(function, context, notes) for function in proto.functions]
     region = GraphImporter(context, opsets.versions, Place("graph")).graph(proto.graph)
     graph = GraphOp.create(properties={"opsets": opsets}, regions=[region])
@@ -137,10 +114,13 @@ def _model(proto: ModelProto, reader: AttributeReader, notes: list[str]) -> Modu
 
 def _opsets(proto: ModelProto | FunctionProto, notes: list[str]) -> OpsetsAttr:
     """The imports of a model or function, checked."""
-    where = "model" if isinstance(proto, ModelProto) else f"function '{proto.name}'"
+    where = "model" if isinstance(proto, ModelProto) else _place(proto)
     if not proto.opset_import:
         if isinstance(proto, ModelProto) and proto.ir_version >= 3:
-            raise InvalidModel("the model imports no operator set")
+            raise InvalidModel(
+                "the model imports no operator set; add to opset_import the version of domain "
+                "'ai.onnx' that it was exported for"
+            )
         return OpsetsAttr(((None, 1),)) if isinstance(proto, ModelProto) else OpsetsAttr(())
     entries: Opsets = tuple(_opset(entry, where) for entry in proto.opset_import)
     opsets = OpsetsAttr(entries)
@@ -149,23 +129,62 @@ def _opsets(proto: ModelProto | FunctionProto, notes: list[str]) -> OpsetsAttr:
         if domain in newest and version > newest[domain]:
             raise InvalidModel(
                 f"{where} imports version {version} of domain '{domain or 'ai.onnx'}'; the "
-                f"installed onnx knows up to {newest[domain]}"
+                f"installed onnx knows 1 to {newest[domain]}: install a newer onnx, or export for "
+                f"{newest[domain]} or earlier"
             )
-    if len(opsets.versions) != len(entries):
-        notes.append(f"{where}: a domain is imported twice; the highest version is taken")
+        given = [v for d, v in entries if canonical_domain(d or "") == domain]
+        if len(given) > 1:
+            notes.append(
+                f"{where}: domain '{domain or 'ai.onnx'}' is imported at versions "
+                f"{', '.join(map(str, given))}; the highest is taken"
+            )
     return opsets
 
 
 def _opset(entry: OperatorSetIdProto, where: str) -> tuple[str | None, int]:
     if entry.version < 1:
-        raise InvalidModel(f"{where} imports '{entry.domain}' at version {entry.version}")
+        raise InvalidModel(
+            f"{where} imports version {entry.version} of domain '{entry.domain or 'ai.onnx'}', "
+            "expected 1 or later"
+        )
     if leftover(entry, frozenset({"domain", "version"})) is not None:
         raise InvalidModel(f"{where}: the import of '{entry.domain}' has an unknown field")
     return entry.domain if entry.HasField("domain") else None, entry.version
 
 
+def _symbols(proto: ModelProto) -> dict[tuple[str, str, str], StringAttr]:
+    """The symbol of each local function by its identity."""
+    symbols: dict[tuple[str, str, str], StringAttr] = {}
+    for function in proto.functions:
+        symbol = function_symbol(function.domain, function.name, function.overload)
+        key = (canonical_domain(function.domain), function.name, function.overload)
+        if key in symbols:
+            raise InvalidModel(
+                f"the model has two local functions '{symbol.data}'; rename one, or give it "
+                "another overload"
+            )
+        symbols[key] = symbol
+    return symbols
+
+
+def _place(proto: FunctionProto) -> str:
+    return f"function '{proto.domain}::{proto.name}'"
+
+
+def _ignored(proto: ModelProto) -> Iterator[str]:
+    """What a model holds that has no effect here."""
+    if proto.training_info:
+        yield (
+            "model: training_info is ignored; it is not in optimised files, whose weights are "
+            "no longer what it would train"
+        )
+    placed = any(node.device_configurations for node in proto.graph.node)
+    if proto.configuration or placed:
+        yield "model: device configurations are kept but ignored; all runs on the CPU of this host"
+
+
 def _function(proto: FunctionProto, context: ModelContext, notes: list[str]) -> FunctionOp:
-    where = f"function '{proto.domain}::{proto.name}'"
+    where = _place(proto)
     if not proto.name:
         raise InvalidModel("a local function has no name")
     opsets = _opsets(proto, notes)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from onnx import AttributeProto, GraphProto, NodeProto
-from xdsl.dialects.builtin import DictionaryAttr, SymbolRefAttr, UnitAttr
+from xdsl.dialects.builtin import DictionaryAttr, StringAttr, SymbolRefAttr, UnitAttr
 from xdsl.ir import Attribute, Region, SSAValue
 
 from foldline.dialects import operator_class
@@ -16,6 +16,7 @@ from foldline.dialects.onnx.attributes import (
     MetadataAttr,
     Names,
     NamesAttr,
+    ReferenceAttr,
     ResidualAttr,
     TextAttr,
     TextsAttr,
@@ -23,11 +24,12 @@ from foldline.dialects.onnx.attributes import (
 )
 from foldline.dialects.onnx.op import NodeOp, OnnxOp
 from foldline.dialects.onnx.schema import signature
-from foldline.dialects.onnx.structure import CallOp, CustomOp, function_symbol
+from foldline.dialects.onnx.structure import CallOp, CustomOp
 from foldline.importer.attributes import GRAPH, GRAPHS, AttributeReader
 from foldline.importer.declarations import metadata
 from foldline.importer.residual import leftover
-from foldline.support.errors import InvalidModel
+from foldline.support.errors import InvalidModel, UnsupportedOperator
+from foldline.support.suggest import did_you_mean
 
 KEEP_KEY = "foldline.keep"
 """A node whose metadata has this key with another value than `false` is not folded."""
@@ -55,8 +57,8 @@ class NodeReader:
     """Reads the nodes of one graph or function."""
 
     reader: AttributeReader
-    functions: frozenset[tuple[str, str, str]]
-    """Domain, name and overload of the model's local functions."""
+    functions: Mapping[tuple[str, str, str], StringAttr]
+    """Symbols of the model's local functions by domain, name and overload."""
     versions: Mapping[str, int]
     """Imported version by domain."""
     in_function: bool
@@ -76,7 +78,7 @@ class NodeReader:
         if graph_names != cls.REGIONS:
             properties["graph_names"] = TextsAttr(graph_names)
         if issubclass(cls, OnnxOp):
-            _refuse_unknown(cls, given.values, graph_names, where)
+            _refuse_unknown(cls, given, where)
             properties.update(given.values)
         else:
             properties["given"] = DictionaryAttr(given.values)
@@ -91,15 +93,21 @@ class NodeReader:
     def _class(self, node: NodeProto, where: str) -> tuple[type[NodeOp], dict[str, Attribute]]:
         """The operation class of a node, and the properties that say which operator it is."""
         if not node.op_type:
-            raise InvalidModel(f"{where} has no op_type")
+            raise InvalidModel(f"{where} has no op_type: it names no operator")
         domain = canonical_domain(node.domain)
         version = self.versions.get(domain)
         cls = operator_class(domain, node.op_type)
         if cls is not None and version is not None and signature(domain, node.op_type, version):
             return cls, {}
-        key = (node.domain, node.op_type, node.overload)
-        if key in self.functions:
-            return CallOp, {"callee": SymbolRefAttr(function_symbol(*key))}
+        callee = self.functions.get((domain, node.op_type, node.overload))
+        if callee is not None:
+            return CallOp, {"callee": SymbolRefAttr(callee)}
+        overloads = [key[2] for key in self.functions if key[:2] == (domain, node.op_type)]
+        if overloads:
+            raise InvalidModel(
+                f"{where}: function '{domain}::{node.op_type}' has no overload "
+                f"'{node.overload}'; the model has {', '.join(map(repr, overloads))}"
+            )
         return CustomOp, {"domain": TextAttr(domain), "op_type": TextAttr(node.op_type)}
 
     def _attributes(self, node: NodeProto, where: str, body: ImportBody) -> _Attributes:
@@ -173,11 +181,17 @@ def _discardable(node: NodeProto, rest: NodeProto | None, where: str) -> dict[st
     return attributes
 
 
-def _refuse_unknown(
-    cls: type[OnnxOp], values: Mapping[str, Attribute], graphs: tuple[str, ...], where: str
-) -> None:
+def _refuse_unknown(cls: type[OnnxOp], given: _Attributes, where: str) -> None:
     known = cls.get_irdl_definition().properties
-    unknown = [name for name in values if name not in known]
-    unknown += [name for name in graphs if name not in cls.REGIONS]
-    if unknown:
-        raise InvalidModel(f"{where}: {cls.OP_TYPE} has no attribute '{unknown[0]}'")
+    unknown = [name for name in given.values if name not in known]
+    unknown += [name for name in given.graph_names if name not in cls.REGIONS]
+    if not unknown:
+        return
+    name, value = unknown[0], given.values.get(unknown[0])
+    if name in cls.REGIONS and isinstance(value, ReferenceAttr):
+        raise UnsupportedOperator(
+            f"{where}: attribute '{name}' is the graph that '{value.data.attribute}' of the "
+            "function names; graphs as parameters are not supported: inline the function first"
+        )
+    hint = did_you_mean(name, [*(known.keys() - {"graph_names"}), *cls.REGIONS])
+    raise InvalidModel(f"{where}: {cls.OP_TYPE} has no attribute '{name}'{hint}")

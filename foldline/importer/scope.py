@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from onnx import GraphProto, NodeProto
-from xdsl.ir import SSAValue
+from xdsl.ir import Block, SSAValue
 
+from foldline.dialects.onnx.op import NodeOp, node_name, result_names
 from foldline.support.errors import InvalidModel
 
 
@@ -26,14 +27,17 @@ class Scope:
             if shadowed := names & outer.values.keys():
                 raise InvalidModel(
                     f"{where}: '{min(shadowed)}' is already defined in {outer.where}; a body "
-                    "must not define a name of the graph around it"
+                    "must not define a name of the graph around it: rename it in the body"
                 )
             outer = outer.outer
 
-    def define(self, name: str, value: SSAValue) -> None:
-        """Bind a name. Raises InvalidModel if the graph has it already."""
+    def define(self, name: str, value: SSAValue, by: str) -> None:
+        """Bind a name; `by` says what defines it. Raises InvalidModel if the graph has it."""
         if name in self.values:
-            raise InvalidModel(f"{self.where}: '{name}' is defined twice")
+            before = _definer(self.values[name])
+            raise InvalidModel(
+                f"{self.where}: '{name}' is defined twice, by {before} and by {by}: rename one"
+            )
         self.values[name] = value
 
     def find(self, name: str) -> SSAValue | None:
@@ -93,7 +97,10 @@ def sorted_nodes(nodes: Sequence[NodeProto], defined: set[str], where: str) -> l
             elif keys[id(needed)] in active:
                 names = [_label(n) for n, _ in path]
                 cycle = [*names[names.index(_label(needed)) :], _label(needed)]
-                raise InvalidModel(f"{where}: nodes form a cycle: {' -> '.join(cycle)}")
+                raise InvalidModel(
+                    f"{where}: nodes form a cycle: {' -> '.join(cycle)}; each reads what the next "
+                    "one gives"
+                )
             else:
                 active.add(keys[id(needed)])
                 path.append((needed, iter(reads_of(needed))))
@@ -131,6 +138,13 @@ def captured(graph: GraphProto) -> list[str]:
         reads.extend(reads_of(node))
     reads.extend(info.name for info in graph.output)
     return [name for name in dict.fromkeys(reads) if name not in own]
+
+
+def _definer(value: SSAValue) -> str:
+    owner = value.owner
+    if not isinstance(owner, NodeOp):
+        return "an input" if isinstance(owner, Block) else "an initializer"
+    return f"node '{node_name(owner) or result_names(owner)[0]}' ({owner.op_type})"
 
 
 def _label(node: NodeProto) -> str:

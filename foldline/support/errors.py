@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class FoldlineError(Exception):
     """Base of everything Foldline raises on purpose."""
@@ -37,3 +39,19 @@ class ResourceLimit(FoldlineError):
 
 class RewriteError(FoldlineError):
     """A rewrite rule is ill-formed or asked for something impossible."""
+
+
+class RuleFailed(RewriteError):
+    """A function of a transform raised, or its replacement was refused. The cause is chained."""
+
+    def __init__(self, transform: str, node: str, iteration: int, cause: BaseException):
+        super().__init__(
+            f"transform '{transform}' failed at '{node}' in iteration {iteration}: "
+            f"{type(cause).__name__}: {cause}"
+        )
+        self.transform = transform
+        self.node = node
+        """The first matched node."""
+        self.iteration = iteration
+        self.report: Any = None
+        """The report of the optimisation as far as it came."""

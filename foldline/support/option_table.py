@@ -93,10 +93,11 @@ _ROWS = (
     ),
     OptionRow(
         "mode",
-        choice("fast", refused={"exact": "exact kernels do not exist yet"}),
+        choice("fast", "exact"),
         _always("fast"),
         "fast",
-        "fast: tuned kernels, the same bits for any number of threads.",
+        "fast: tuned kernels, the same bits for any number of threads. exact: kernels whose every "
+        "rounding is defined, the same bits on any machine and at any level.",
     ),
     OptionRow(
         "memoryPolicy",

@@ -156,7 +156,7 @@ _ROWS = (
         preserves_bits=True,
         opt_in=False,
         runs_after=("infer-shapes",),
-        help="Make targets of Reshape, Expand, Slice constant; collapse chains of reshapes.",
+        help="Make targets of Reshape, Expand and Slice constant where symbols allow it.",
     ),
     PassInfo(
         name="recover-reshapes",
@@ -174,7 +174,7 @@ _ROWS = (
         preserves_bits=True,
         opt_in=False,
         runs_after=("infer-shapes",),
-        help="Remove Reshape, Squeeze, Unsqueeze and Flatten that do not change the shape.",
+        help="Make chains of Reshape, Squeeze, Unsqueeze and Flatten one Reshape, or none.",
     ),
     PassInfo(
         name="inline-functions",
@@ -249,6 +249,33 @@ _ROWS = (
         help="Turn a Concat of Unsqueezes into a Concat and one Reshape.",
     ),
     PassInfo(
+        name="flatten-concats",
+        level="O2",
+        switch="",
+        preserves_bits=True,
+        opt_in=False,
+        runs_after=("infer-shapes",),
+        help="Turn Concats of Concats along one axis into one Concat.",
+    ),
+    PassInfo(
+        name="slices-to-space-to-depth",
+        level="O2",
+        switch="",
+        preserves_bits=True,
+        opt_in=False,
+        runs_after=("infer-shapes",),
+        help="Turn a Concat of every b-th row and column into SpaceToDepth.",
+    ),
+    PassInfo(
+        name="merge-slices",
+        level="O2",
+        switch="",
+        preserves_bits=True,
+        opt_in=False,
+        runs_after=("infer-shapes",),
+        help="Turn slices of slices along different axes into one Slice.",
+    ),
+    PassInfo(
         name="drop-zero-states",
         level="O2",
         switch="",
@@ -292,6 +319,15 @@ _ROWS = (
         opt_in=False,
         runs_after=("infer-shapes",),
         help="Select by a list of one index instead of inserting the axis again.",
+    ),
+    PassInfo(
+        name="conv-batchnorm-fold",
+        level="O3",
+        switch="",
+        preserves_bits=False,
+        opt_in=False,
+        runs_after=(),
+        help="Fold a BatchNormalization into the weights and the bias of the Conv before it.",
     ),
 )
 

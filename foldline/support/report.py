@@ -6,6 +6,7 @@ from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from foldline.support.remarks import Remark
+from foldline.support.rewrite_report import OptimizeReport
 
 NO_PASSES = "(no passes)"
 """Stands in the table for a stage that ran no pass."""
@@ -62,6 +63,8 @@ class Report:
     """Potential constants, by the pass that found them."""
     bounds: list[str] = field(default_factory=list[str])
     """Limits that were reached: the optimisation is correct but may be incomplete."""
+    rewrites: list[OptimizeReport] = field(default_factory=list[OptimizeReport])
+    """What each transform of the fusion stage matched, replaced and refused."""
     seconds: float = 0.0
     """Of all stages together."""
 
@@ -73,5 +76,6 @@ class Report:
             "engines": [asdict(row) for row in self.engines],
             "marks": [asdict(row) for row in self.marks],
             "bounds": list(self.bounds),
+            "rewrites": [rewrite.to_json() for rewrite in self.rewrites],
             "seconds": self.seconds,
         }

@@ -53,6 +53,8 @@ class Traversal:
         self._asked: list[tuple[_Request, Operation]] = []
         self._open: set[Operation] = set()
         """Nodes whose bodies are still to be walked in this visit: changes inside ask nothing."""
+        self.running: tuple[str, tuple[object, ...]] | None = None
+        """The pass that is at work, and what it is shown."""
         for visitor in self.visitors:
             visitor.requests = self
         self._visits = [visitor.visit for visitor in self.visitors]
@@ -65,18 +67,22 @@ class Traversal:
         roots = [self._begin(graph.regions[0].block) for graph in graphs]
         previous, self._rewriter.listener = self._rewriter.listener, self
         try:
-            while True:
-                for walk in roots:
-                    self._drain(walk)
-                for visitor, cost in zip(self.visitors, self.costs, strict=True):
-                    self._timed(cost, visitor.finish)
-                self._collect()
-                if not any(walk.has_work for walk in roots):
-                    break
+            with _Blame(self):
+                self._rounds(roots)
         finally:
             self._rewriter.listener = previous
         for walk in roots:
             self._report_limit(walk)
+
+    def _rounds(self, roots: Sequence[BlockWalk]) -> None:
+        while True:
+            for walk in roots:
+                self._drain(walk)
+            for visitor, cost in zip(self.visitors, self.costs, strict=True):
+                self._timed(cost, visitor.finish)
+            self._collect()
+            if not any(walk.has_work for walk in roots):
+                break
 
     def repass(self, op: Operation) -> None:
         """Visit `op` again once the queue has drained, if it was seen or could be."""
@@ -212,12 +218,9 @@ class Traversal:
     def _timed(self, cost: PassCost, method: Callable[..., None], *arguments: object) -> None:
         rewriter = self._rewriter
         nodes, changes, start = rewriter.nodes, rewriter.changes, perf_counter()
-        try:
-            method(*arguments)
-        except Exception as error:
-            at = [describe(op) for op in arguments if isinstance(op, NodeOp)]
-            error.add_note(" at ".join([f"in {cost.name}", *at]))
-            raise
+        self.running = cost.name, arguments
+        method(*arguments)
+        self.running = None
         cost.seconds += perf_counter() - start
         cost.nodes += rewriter.nodes - nodes
         cost.changes += rewriter.changes - changes
@@ -261,3 +264,20 @@ _Request = Callable[[BlockWalk, NodeOp], None]
 
 def _offer(walk: BlockWalk, op: NodeOp) -> None:
     walk.offer((op,))
+
+
+class _Blame:
+    """Notes on an exception which pass raised it, and at which node."""
+
+    def __init__(self, traversal: Traversal):
+        self._traversal = traversal
+
+    def __enter__(self) -> None:
+        pass
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
+        running = self._traversal.running
+        if error is not None and running is not None:
+            name, shown = running
+            at = [describe(op) for op in shown if isinstance(op, NodeOp)]
+            error.add_note(" at ".join([f"in {name}", *at]))

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from foldline.dialects.onnx.op import NodeOp, OnnxOp, describe
 from foldline.dialects.onnx.types import element_of, element_type
-from foldline.kernels.registry import Kernel, compute, find_kernel
+from foldline.kernels.registry import GRADES, Kernel, compute, find_kernel
 from foldline.stages.folding.splats import fill, splat_elements, splat_of_shape
 from foldline.support.errors import KernelFailed
 from foldline.support.report import EngineRow
@@ -53,15 +53,18 @@ class FoldingEngine(Protocol):
 
 
 class HostEngine:
-    """The runtime's own kernels."""
+    """The runtime's own kernels, of the grades that serve a mode."""
 
     name = "host"
+
+    def __init__(self, mode: str = "fast"):
+        self.mode = mode
 
     def fold(self, op: NodeOp, inputs: Sequence[Array | None]) -> Results | Declined:
         """Run the kernel of the node's operator at its version."""
         if not isinstance(op, OnnxOp):
             return Declined(f"no kernel is known for {op.op_type}")
-        entry = find_kernel(op.domain, op.op_type, op.since)
+        entry = find_kernel(op.domain, op.op_type, op.since, GRADES[self.mode])
         if entry is None:
             return Declined(f"no kernel computes {op.op_type} {op.since}")
         if (filled := splat_of_shape(op, inputs)) is not None:
@@ -163,8 +166,13 @@ class Engines:
         return self._rows[key]
 
 
-@lru_cache(maxsize=1)
-def installed_engines() -> tuple[FoldingEngine, ...]:
-    """Engines of installed packages, by name, and then the host engine."""
+@lru_cache(maxsize=2)
+def installed_engines(mode: str = "fast") -> tuple[FoldingEngine, ...]:
+    """Engines of installed packages, by name, and then the host engine.
+
+    Exact mode asks no other engine than the host, for nothing is known of the bits of others.
+    """
+    if mode == "exact":
+        return (HostEngine(mode),)
     plugged = sorted(entry_points(group=GROUP), key=lambda entry: entry.name)
-    return (*(entry.load()() for entry in plugged), HostEngine())
+    return (*(entry.load()() for entry in plugged), HostEngine(mode))

@@ -59,11 +59,14 @@ def multi_head_attention(
     else:
         length, k_size, v_size = k[1], _divided(k[2], heads), _divided(v[2], heads)
     width = heads * v_size if isinstance(heads, int) and isinstance(v_size, int) else None
-    total = _with_past(length, types, 6, 2)
+    total = count = _with_past(length, types, 6, 2)
+    if len(types) > 8 and not isinstance(types[8], AbsentType):
+        buffer = dims_of(types[6])
+        total, count = None, None if buffer is None else buffer[2]
     return (
         tensor_type(own, (q[0], q[1], width)),
-        tensor_type(own, (q[0], heads, total, k_size)),
-        tensor_type(own, (q[0], heads, total, v_size)),
+        tensor_type(own, (q[0], heads, count, k_size)),
+        tensor_type(own, (q[0], heads, count, v_size)),
         tensor_type(own, (q[0], heads, q[1], total)),
     )
 

@@ -89,14 +89,17 @@ def _first(op: OnnxOp, shapes: list[Shape]) -> Shape:
     return shapes[0]
 
 
-def _channels_last(op_type: str, always: bool = False) -> ShapeRule:
-    """The shape that a pooling operator of ONNX has, with the channels at the end."""
+def _channels_last(op_type: str, *inputs: int, always: bool = False) -> ShapeRule:
+    """The shape that an operator of ONNX on windows has, with the channels at the end.
+
+    `inputs` are those that it has beside the first.
+    """
 
     def rule(op: OnnxOp, shapes: list[Shape]) -> Shape:
-        x = shapes[0]
+        x, *others = (shapes[i] for i in (0, *inputs))
         if x is None or not (always or op.int_of("channels_last")):
-            return _asked(op_type, [x], op.properties)
-        y = _asked(op_type, [(x[0], x[-1], *x[1:-1])], op.properties)
+            return _asked(op_type, [x, *others], op.properties)
+        y = _asked(op_type, [(x[0], x[-1], *x[1:-1]), *others], op.properties)
         return None if y is None else (y[0], *y[2:], y[1])
 
     return rule
@@ -165,8 +168,15 @@ def _skip_norm(op: OnnxOp, types: Sequence[Attribute], constants: Constants) -> 
 
 def _embed_norm(op: OnnxOp, types: Sequence[Attribute], constants: Constants) -> Types | None:
     element = element_at(types, 2)
-    if element is None:
-        return None
+    return None if element is None else _embedded(element, types)
+
+
+def _quantised_embed_norm(op: OnnxOp, types: Sequence[Attribute], constants: Constants) -> Types:
+    return _embedded(f32, types)[:2]
+
+
+def _embedded(element: Attribute, types: Sequence[Attribute]) -> Types:
+    """Result, counts and sum of embeddings."""
     ids, table = dims_of(types[0]), dims_of(types[2])
     shape = None if ids is None else (*ids, None if table is None else table[-1])
     whole = tensor_type(element, shape)
@@ -209,10 +219,12 @@ _RULES: Mapping[str, Rule] = {
     "MultiHeadAttention": multi_head_attention,
     "NhwcMaxPool": _single(0, _channels_last("MaxPool", always=True)),
     "QAttention": self_attention(element=2, past=8),
+    "QEmbedLayerNormalization": _quantised_embed_norm,
     "QGemm": _quantised_gemm,
     "QLinearAdd": _single(0, _like("Add", 0, 3)),
     "QLinearAveragePool": _single(0, _channels_last("AveragePool")),
     "QLinearConcat": _single(1, _concat),
+    "QLinearConv": _single(7, _channels_last("Conv", 3)),
     "QLinearGlobalAveragePool": _single(0, _channels_last("GlobalAveragePool")),
     "QLinearLeakyRelu": _single(0, _first),
     "QLinearMul": _single(0, _like("Mul", 0, 3)),

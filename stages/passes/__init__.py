@@ -18,6 +18,7 @@ from foldline.stages.passes.folding.dimension_compute import DimensionCompute
 from foldline.stages.passes.folding.infer_value_range import InferValueRange
 from foldline.stages.passes.folding.potential_const_taken_effect import PotentialConstTakenEffect
 from foldline.stages.passes.folding.replace_with_empty_const import ReplaceWithEmptyConst
+from foldline.stages.passes.fusion.conv_batchnorm_fold import ConvBatchnormFold
 from foldline.stages.passes.quantisation.protect_quantisation import ProtectQuantisation
 from foldline.stages.passes.shapes.dimension_adjust import DimensionAdjust
 from foldline.stages.passes.shapes.infer_shapes import InferShapes
@@ -27,8 +28,11 @@ from foldline.stages.passes.structure.absorb_expands import AbsorbExpands
 from foldline.stages.passes.structure.cast_like_to_cast import CastLikeToCast
 from foldline.stages.passes.structure.conv_add_to_bias import ConvAddToBias
 from foldline.stages.passes.structure.drop_zero_states import DropZeroStates
+from foldline.stages.passes.structure.flatten_concats import FlattenConcats
 from foldline.stages.passes.structure.gather_unsqueeze import GatherUnsqueeze
+from foldline.stages.passes.structure.merge_slices import MergeSlices
 from foldline.stages.passes.structure.sink_transposes import SinkTransposes
+from foldline.stages.passes.structure.slices_to_space_to_depth import SlicesToSpaceToDepth
 from foldline.stages.passes.structure.slices_to_split import SlicesToSplit
 from foldline.stages.passes.structure.stack_to_reshape import StackToReshape
 
@@ -54,6 +58,9 @@ ALL_PASSES: tuple[type[Pass], ...] = (
     AbsorbExpands,
     SlicesToSplit,
     StackToReshape,
+    FlattenConcats,
+    SlicesToSpaceToDepth,
+    MergeSlices,
     DropZeroStates,
     ConvAddToBias,
     SinkTransposes,
@@ -61,4 +68,5 @@ ALL_PASSES: tuple[type[Pass], ...] = (
     Prune,
     InlineFunctions,
     RemoveIsolatedConstants,
+    ConvBatchnormFold,
 )

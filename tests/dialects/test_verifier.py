@@ -104,11 +104,13 @@ NAMED = '{onnx.names = #onnx.names<"n" : "y">}'
         ),
         (
             f"%y = onnx.Gelu(%x) : {F}",
-            "graph: onnx.Gelu: Gelu is not in version 17 of operator set 'ai.onnx'",
+            "graph: onnx.Gelu: Gelu is not in version 17 of operator set 'ai.onnx', "
+            "it came with 20: import that or a later one",
         ),
         (
             f"%y = onnx.Upsample(%x, %x) : {F}",
-            "graph: onnx.Upsample: Upsample is deprecated in version 17 of operator set 'ai.onnx'",
+            "graph: onnx.Upsample: Upsample is deprecated in version 17 of operator set 'ai.onnx', "
+            "since 10: replace it, or import an earlier version",
         ),
         (
             f"%y = onnx.ml.Scaler(%x) : {F}",
@@ -131,12 +133,13 @@ NAMED = '{onnx.names = #onnx.names<"n" : "y">}'
         (
             '%y = onnx.custom(%x) {domain = #onnx.text<"my">, op_type = #onnx.text<"Op">, '
             "given = {}} : !onnx.unknown",
-            "graph: onnx.custom Op: operator set 'my' is not imported",
+            "graph: onnx.custom Op: operator set 'my' is not imported: add it to opset_import",
         ),
         (
             '%y = onnx.custom(%x) {domain = #onnx.text<"">, op_type = #onnx.text<"Gelu">, '
             "given = {}} : !onnx.unknown",
-            "graph: onnx.custom Gelu: is not in version 17 of operator set 'ai.onnx'",
+            "graph: onnx.custom Gelu: Gelu is not in version 17 of operator set 'ai.onnx', "
+            "it came with 20: import that or a later one",
         ),
         (
             '%y = onnx.call(%x) {callee = @"l::f", given = {}} : !onnx.unknown',
@@ -322,7 +325,12 @@ def test_values_of_another_graph_are_out_of_sight() -> None:
         (
             f"%v = onnx.Relu(%u) : {F}",
             '%y = onnx.call(%x) {callee = @"l::f", given = {beta = 1 : i64}} : !onnx.unknown',
-            "graph: onnx.call: 'l::f' has no attribute 'beta'",
+            "graph: onnx.call: 'l::f' has no attribute 'beta'; valid: alpha",
+        ),
+        (
+            f'%v = onnx.LeakyRelu(%u) {{alpha = #onnx.reference<"alpha", 1>}} : {F}',
+            '%y = onnx.call(%x) {callee = @"l::f", given = {alpha = 1 : i64}} : !onnx.unknown',
+            "graph: onnx.call: attribute 'alpha' of 'l::f' is INT, expected FLOAT",
         ),
         (
             '%v = onnx.call(%u) {callee = @"l::f", given = {}} : !onnx.unknown',
@@ -332,7 +340,8 @@ def test_values_of_another_graph_are_out_of_sight() -> None:
         (
             f"%v = onnx.Gelu(%u) : {F}",
             CALL,
-            "function 'l::f': onnx.Gelu: Gelu is not in version 17 of operator set 'ai.onnx'",
+            "function 'l::f': onnx.Gelu: Gelu is not in version 17 of operator set 'ai.onnx', "
+            "it came with 20: import that or a later one",
         ),
     ],
 )
@@ -483,7 +492,7 @@ def test_types_are_spelled_as_in_schemas() -> None:
     assert spelled == [
         "seq(tensor(float16))",
         "optional(seq(tensor(int64)))",
-        "map(string, tensor(float))",
+        "map(string,tensor(float))",
         "sparse_tensor(double)",
     ]
     assert spelling(MapType(UNKNOWN, UNKNOWN)) is None

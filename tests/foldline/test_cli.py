@@ -204,7 +204,8 @@ def test_run() -> None:
     document = json.loads(run("run", "m.onnx", "--random", "--threads", "1", "--json").stdout)
     assert document["outputs"] == [{"name": "y", "type": "float32", "shape": [2, 2]}]
     assert len(document["seconds"]) == 1
-    assert "x" in run("run", "m.onnx", code=1).stderr
+    message = run("run", "m.onnx", code=1).stderr
+    assert "missing inputs: 'x' (tensor(float) ['N', 2]); give each with --input" in message
     assert "not NAME=FILE" in run("run", "m.onnx", "--input", "x.npy", code=2).stderr
 
 
@@ -251,7 +252,11 @@ def test_ops() -> None:
         (["compile"], 2, "missing MODEL"),
         (["compile", "--config", "default"], 2, "missing MODEL"),
         (["compile", "absent.onnx"], 1, "absent.onnx"),
-        (["compile", "m.onnx", "--mode", "exact"], 1, "exact kernels do not exist yet"),
+        (
+            ["compile", "m.onnx", "--weightStorage", "Binary16"],
+            1,
+            "packed half weights do not exist yet",
+        ),
         (["compile", "m.onnx", "--set", "oo.levle=O1"], 1, "did you mean 'oo.level'?"),
         (["compile", "m.onnx", "--set", "oo.level"], 2, "is not KEY=VALUE"),
         (["compile", "m.onnx", "--oo.level=O1", "--set", "oo.level=O1"], 2, "is set twice"),
@@ -270,15 +275,31 @@ def test_wrong_requests(arguments: list[str], code: int, message: str) -> None:
 
 
 def test_all_wrong_options_are_said_at_once() -> None:
-    message = run("compile", "m.onnx", "--mode=exact", "--threads=0", "--fold.maxBytes=x", code=1)
+    message = run("compile", "m.onnx", "--mode=slow", "--threads=0", "--fold.maxBytes=x", code=1)
     assert message.stderr.startswith("Error: 3 things are wrong with the options:\n")
 
 
 def test_a_broken_model_is_the_users_error() -> None:
     Path("bad.onnx").write_bytes(b"\x00not a model")
     result = run("compile", "bad.onnx", "-o", "out.onnx", code=1)
-    assert result.stderr.startswith("Error: ")
+    assert result.stderr.startswith("Error: 'bad.onnx' is no ONNX model: 12 bytes")
     assert not Path("out.onnx").exists()
+    model = proto()
+    model.graph.node[1].input[0] = "X"
+    onnx.save(model, "bad.onnx")
+    assert run("compile", "bad.onnx", code=1).stderr == (
+        "Error: 'bad.onnx': graph: node 'add' (Add) reads 'X', which nothing defines; "
+        "did you mean 'x'?\n"
+    )
+
+
+def test_what_import_changes_or_ignores_is_said_unasked() -> None:
+    model = proto()
+    model.graph.node.reverse()
+    onnx.save(model, "unsorted.onnx")
+    note = "note: graph: nodes were not in topological order and have been sorted\n"
+    assert note in run("compile", "unsorted.onnx").stdout
+    assert "note:" not in run("compile", "m.onnx").stdout
 
 
 def test_internal_error_leaves_a_reproducer(

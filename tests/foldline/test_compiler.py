@@ -152,11 +152,11 @@ def test_session_scope_is_weaker_than_graph_scope() -> None:
     assert kinds(graph.to_proto()) == ["Constant", "Add"]
 
 
-def test_unknown_options_and_exact_mode_are_refused_together() -> None:
+def test_unknown_options_and_refused_values_are_said_together() -> None:
     with pytest.raises(InvalidOption) as caught:
-        foldline.compile(foldable(), options={"oo.levle": "O1", "mode": "exact"})
+        foldline.compile(foldable(), options={"oo.levle": "O1", "weightStorage": "Binary16"})
     assert "oo.level" in str(caught.value)
-    assert "exact kernels do not exist yet" in str(caught.value)
+    assert "packed half weights do not exist yet" in str(caught.value)
 
 
 def test_unknown_operators_compile_but_do_not_run() -> None:

@@ -5,10 +5,12 @@ from typing import Any
 import ml_dtypes
 import numpy as np
 import pytest
+from onnx import TensorProto, helper
 
+import foldline
 from foldline.session import Session
 from foldline.support.errors import InvalidArgumentError
-from tests.lowering.models import assert_same, program
+from tests.lowering.models import assert_same, model, program
 
 GRAPH = "g (float[N, 3] x, int64 k) => (float[N, 3] y, int64 m) { y = Neg(x) m = Add(k, k) }"
 
@@ -102,6 +104,90 @@ def test_python_values_with_an_exact_meaning_are_taken(
 def test_python_values_without_are_refused(dtype: str, given: Any) -> None:
     with pytest.raises(InvalidArgumentError, match=rf"input 'x' is .* as {dtype}"):
         _element(dtype).run(None, {"x": given})
+
+
+ML = '<ir_version: 8, opset_import: ["" : 17, "ai.onnx.ml" : 1]>'
+
+
+@pytest.fixture(name="names", scope="module")
+def _names() -> Session:
+    """A session that takes a map of texts to floats, which ONNX's text form cannot write."""
+    source = model("g (float x) => (float[1,2] y) { y = ai.onnx.ml.DictVectorizer"
+                   '<string_vocabulary = ["a", "b"]>(x) }', ML)  # fmt: skip
+    scalar = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+    source.graph.input[0].type.CopyFrom(helper.make_map_type_proto(TensorProto.STRING, scalar))
+    return foldline.compile(source).session()
+
+
+def test_maps_are_dicts(names: Session) -> None:
+    given = {"b": np.float32(2.5), "c": 1, "a": np.array(-1, np.float32)}
+    (result,) = names.run(None, {"x": given})
+    assert result.dtype == np.float32
+    assert result.tolist() == [[-1, 2.5]]
+    assert names.run(None, {"x": {}})[0].tolist() == [[0, 0]]
+    assert names.get_inputs()[0].type == "map(string,tensor(float))"
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (3.0, r"input 'x' is float, expected a dict: map\(string,tensor\(float\)\)"),
+        (np.zeros(2, np.float32), "input 'x' is ndarray, expected a dict"),
+        ({1: 2.0}, "input 'x' has the key 1, expected str"),
+        ({"a": np.float64(1)}, "input 'x', key 'a', is double, expected float"),
+        ({"a": "b"}, "input 'x', key 'a', is 'b', which has no exact value as float"),
+    ],
+)
+def test_what_is_no_map_of_the_kind_is_named(names: Session, given: Any, message: str) -> None:
+    with pytest.raises(InvalidArgumentError, match=message):
+        names.run(None, {"x": given})
+
+
+def test_keys_of_maps_may_be_integers_of_numpy() -> None:
+    source = model("g (float x) => (float[1,N] y) { y = ai.onnx.ml.CastMap(x) }", ML)
+    scalar = helper.make_tensor_type_proto(TensorProto.FLOAT, [])
+    source.graph.input[0].type.CopyFrom(helper.make_map_type_proto(TensorProto.INT64, scalar))
+    session = foldline.compile(source).session()
+    assert session.run(None, {"x": {np.int64(3): 1.0, 2: 0.5}})[0].tolist() == [[0.5, 1]]
+    for key in (True, "2", 2.0):
+        with pytest.raises(InvalidArgumentError, match=f"has the key {key!r}, expected int"):
+            session.run(None, {"x": {key: 1.0}})
+
+
+@pytest.mark.parametrize(
+    "given",
+    [
+        ["ü", "a\0"],
+        np.array(["ü", "a\0"], object),
+        np.array([b"\xc3\xbc", "a\0"], object),
+        np.array(["ü".encode(), b"a\0"], object),
+    ],
+    ids=["list", "objects", "mixed", "bytes"],
+)
+def test_texts(given: Any) -> None:
+    session = _session("g (string[2] x) => (string[2] y) { y = Identity(x) }")
+    assert session.run(None, {"x": given})[0].tolist() == ["ü", "a\0"]
+
+
+def test_fixed_width_texts() -> None:
+    session = _session("g (string[2] x) => (string[2] y) { y = Identity(x) }")
+    for given in (np.array(["ü", ""]), np.array(["ü".encode(), b""])):
+        assert session.run(None, {"x": given})[0].tolist() == ["ü", ""]
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["a", 3], r"input 'x', element \[1\], is int, expected str"),
+        (np.array([None, "a"], object), r"element \[0\], is NoneType, expected str"),
+        (np.array([b"a", b"\xff"]), r"element \[1\], is b'\\xff', which is no UTF-8"),
+        (np.array([1, 2]), "input 'x' is int64, expected string"),
+    ],
+)
+def test_what_is_no_text_is_named(given: Any, message: str) -> None:
+    session = _session("g (string[2] x) => (string[2] y) { y = Identity(x) }")
+    with pytest.raises(InvalidArgumentError, match=message):
+        session.run(None, {"x": given})
 
 
 def test_sequences_and_optionals() -> None:

@@ -8,7 +8,9 @@ from foldline.kernels.cast import (
     bit_cast,
     cast,
     cast_like_rounding,
+    cast_like_saturating,
     cast_rounding,
+    cast_saturating,
     cast_to_name,
     convert,
 )
@@ -210,10 +212,20 @@ class TestKernels:
         x = np.array([1000.0], np.float32)
         assert cast(x, to=10).dtype == np.float16
         assert cast_to_name(x, to="INT32").tolist() == [1000]
-        assert numbers(cast_rounding(x, to=17, saturate=1)) == [448]
-        assert np.isnan(numbers(cast_rounding(x, to=17, saturate=0))).all()
+        like = np.empty((0,), dtype_of("float8e4m3fn"))
+        for saturated in (cast_saturating, cast_rounding):
+            assert numbers(saturated(x, to=17, saturate=1)) == [448]
+            assert np.isnan(numbers(saturated(x, to=17, saturate=0))).all()
+        for saturated in (cast_like_saturating, cast_like_rounding):
+            assert numbers(saturated(x, like, saturate=1)) == [448]
+            assert np.isnan(numbers(saturated(x, like, saturate=0))).all()
+
+    @pytest.mark.parametrize(("mode", "expected"), [("up", 2), ("down", 1), ("nearest", 1)])
+    def test_round_modes(self, mode, expected):
+        x = np.array([1.25], np.float32)
         like = np.empty((0,), dtype_of("float8e8m0"))
-        assert numbers(cast_like_rounding(x, like, round_mode="down")) == [512]
+        assert numbers(cast_rounding(x, to=24, round_mode=mode)) == [expected]
+        assert numbers(cast_like_rounding(x, like, round_mode=mode)) == [expected]
 
     def test_same_type_is_a_copy(self):
         x = np.array([1.0], np.float32)

@@ -2,7 +2,13 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from foldline.kernels.constant import constant, constant_of_shape, constant_of_value, identity
+from foldline.kernels.constant import (
+    constant,
+    constant_of_shape,
+    constant_of_tensor,
+    constant_of_value,
+    identity,
+)
 
 
 @pytest.mark.parametrize(
@@ -24,6 +30,16 @@ def test_constant_forms(attributes, dtype, expected):
     assert type(result) is np.ndarray
     assert result.dtype == dtype
     assert result.tolist() == expected
+
+
+@pytest.mark.parametrize("name", ["value", "sparse_value"])
+def test_version_11_has_tensors_only(name):
+    given = np.array([0.0, 2.0])
+    result = constant_of_tensor(**{name: given})
+    assert result.tolist() == [0, 2]
+    assert not np.may_share_memory(result, given)
+    with pytest.raises(ValueError, match="got value, sparse_value"):
+        constant_of_tensor(value=given, sparse_value=given)
 
 
 def test_constant_is_a_copy_of_the_attribute():

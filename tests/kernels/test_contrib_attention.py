@@ -19,7 +19,8 @@ MASKS = {
     "ends and starts": np.array([3, 4, 1, 0], np.int32),
     "keys": np.array([[1, 1, 1, 0], [0, 1, 1, 1]], np.int32),
     "queries and keys": np.tril(np.ones((BATCH, LENGTH, LENGTH), np.int32)),
-    "of no effect": np.ones((BATCH, 1), np.int32),
+    "ends, of packed lengths": np.array([3, 2, 0, 4, 6, 0, 4, 6], np.int32),
+    "of no effect": np.array([[1], [0]], np.int32),
 }
 EACH_MASK = pytest.mark.parametrize("mask", list(MASKS.values()), ids=list(MASKS))
 
@@ -130,6 +131,42 @@ def test_multi_head_past(unidirectional):
     assert_close("MultiHeadAttention", inputs, attributes, outputs=3, tolerance=5e-6)
 
 
+@pytest.mark.parametrize("bias", [False, True])
+@pytest.mark.parametrize("added", [None, normal(BATCH, 1, LENGTH, 6, seed=4)])
+def test_multi_head_of_more_keys_than_queries(bias, added):
+    """The last query sees all keys, however many there are."""
+    inputs = cross_inputs(bias=bias, added=added, keys=6)
+    attributes = {"num_heads": HEADS, "unidirectional": 1}
+    assert_close("MultiHeadAttention", inputs, attributes, tolerance=5e-6)
+
+
+BEAMS = np.array([[[1, 0, 1], [0, 0, 1], [1, 2, 2]], [[0, 2, 2], [2, 1, 0], [0, 0, 0]]], np.int32)
+
+
+@pytest.mark.parametrize("length", [1, 2])
+@pytest.mark.parametrize("mask", [False, True])
+def test_multi_head_past_in_a_buffer(length, mask):
+    inputs = [normal(BATCH, length, HIDDEN, seed=seed) for seed in range(3)]
+    inputs += [normal(3 * HIDDEN, seed=3), None, None]
+    inputs[4] = np.arange(BATCH * (3 + length)).reshape(BATCH, -1).astype(np.int32) % 3 * mask
+    inputs += [normal(BATCH, HEADS, 8, SIZE, seed=seed) for seed in (5, 6)]
+    inputs.append(np.array([3], np.int32))
+    _, keys, _ = assert_close(
+        "MultiHeadAttention", inputs, {"num_heads": HEADS}, outputs=3, tolerance=5e-6
+    )
+    kept = [0, 1, 2, *range(3 + length, 8)]
+    np.testing.assert_array_equal(keys[:, :, kept], inputs[6][:, :, kept])
+
+
+def test_multi_head_past_of_beams():
+    rows = BEAMS.shape[0] * BEAMS.shape[1]
+    inputs = [normal(rows, 1, HIDDEN, seed=seed) for seed in range(3)] + [None] * 3
+    inputs += [normal(rows, HEADS, 8, SIZE, seed=seed) for seed in (5, 6)]
+    inputs.append(np.array([3], np.int32))
+    inputs.append(np.pad(BEAMS, [(0, 0), (0, 0), (0, 5)]))
+    assert_close("MultiHeadAttention", inputs, {"num_heads": HEADS}, outputs=3, tolerance=5e-6)
+
+
 def test_multi_head_of_split_keys():
     inputs = [normal(BATCH, LENGTH, HIDDEN)]
     inputs += [normal(BATCH, HEADS, 6, SIZE, seed=seed) for seed in (1, 2)]
@@ -169,10 +206,10 @@ def test_multi_head_scores():
         ("Attention", self_inputs(), {"do_rotary": 1}, "do_rotary is not supported"),
         ("Attention", self_inputs(np.ones(5, np.int32)), {}, r"a mask of shape \(5,\)"),
         (
-            "MultiHeadAttention",
-            [*cross_inputs(), None, None, None, np.zeros((1, 1, 1), np.int32)],
-            {},
-            "cache_indirection is not supported",
+            "Attention",
+            self_inputs(past=normal(2, BATCH, HEADS, 8, SIZE)),
+            {"past_present_share_buffer": 1},
+            "past_present_share_buffer is not supported",
         ),
     ],
 )

@@ -86,10 +86,63 @@ def test_attributes(attributes, past):
     check(group_inputs(1 if past else 6, past, False), attributes)
 
 
-def test_what_is_refused():
+@pytest.mark.parametrize("attributes", [{}, {"softcap": 2.0}, {"local_window_size": 3}])
+@pytest.mark.parametrize("past", [0, 7])
+@pytest.mark.parametrize("sinks", [False, True])
+def test_sinks(attributes, past, sinks):
+    inputs = group_inputs(1 if past else 6, past, False)
+    if sinks:
+        inputs += [None] * 4 + [normal(HEADS, seed=7)]
+    else:
+        attributes = {**attributes, "smooth_softmax": 1}
+    check(inputs, attributes)
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (BATCH, HEADS)])
+@pytest.mark.parametrize("past", [0, 7])
+def test_attention_bias(shape, past):
+    length = 1 if past else 6
+    inputs = group_inputs(length, past, False)
+    check([*inputs, None, None, None, normal(*shape, length, past + length, seed=7)])
+
+
+EPSILONS = [
+    ({}, 1e-6, 1e-6),
+    ({"qk_norm_epsilon": 0.1}, 0.1, 0.1),
+    ({"q_norm_epsilon": 0.1, "k_norm_epsilon": 0.2}, 0.1, 0.2),
+]
+
+
+@pytest.mark.parametrize(("attributes", "q_epsilon", "k_epsilon"), EPSILONS)
+@pytest.mark.parametrize("rotary", [False, True])
+def test_norms_of_heads(attributes, q_epsilon, k_epsilon, rotary):
+    """ONNX Runtime has them for GPUs alone: it is given what they make."""
+    inputs = group_inputs(5, 0, rotary)
+    weights = [normal(SIZE, seed=seed) for seed in (7, 8)]
+    rotates = {"do_rotary": int(rotary)}
+    given = [*inputs, *[None] * (14 - len(inputs)), *weights]
+    normed = {**HEAD_ATTRIBUTES, **rotates, **attributes}
+    model = one_node("GroupQueryAttention", given, normed, (True,), constant=(6,))
+    feed = {f"x{i}": x for i, x in enumerate(given) if x is not None and i != 6}
+    (actual,) = own_results(model, feed)
+    for i, (weight, epsilon) in enumerate(zip(weights, (q_epsilon, k_epsilon), strict=True)):
+        heads = inputs[i].reshape(BATCH, 5, -1, SIZE)
+        mean = (heads * heads).mean(axis=3, keepdims=True)
+        inputs[i] = (heads / np.sqrt(mean + epsilon) * weight).reshape(inputs[i].shape)
+        inputs[i] = inputs[i].astype(np.float32)
+    plain = {**HEAD_ATTRIBUTES, **rotates}
+    expected, _ = both("GroupQueryAttention", inputs, plain, outputs=3, constant=(6,))
+    np.testing.assert_allclose(actual, expected[0], rtol=1e-5, atol=1e-5)
+
+
+@pytest.mark.parametrize("past", [0, 7])
+def test_both_directions(past):
+    check(group_inputs(1 if past else 5, past, False), {"causal": 0})
+
+
+@pytest.mark.parametrize("attributes", [{"qk_output": 1}, {"sliding_window_cache": 1}])
+def test_what_is_refused(attributes):
     inputs = group_inputs(3, 0, False)
-    model = one_node(
-        "GroupQueryAttention", inputs, {**HEAD_ATTRIBUTES, "smooth_softmax": 1}, (True,)
-    )
-    with pytest.raises(KernelFailed, match="only causal attention with a plain cache"):
+    model = one_node("GroupQueryAttention", inputs, {**HEAD_ATTRIBUTES, **attributes}, (True,))
+    with pytest.raises(KernelFailed, match="only attention with a plain cache"):
         own_results(model, {f"x{i}": x for i, x in enumerate(inputs) if x is not None})

@@ -1,7 +1,16 @@
 import numpy as np
 import pytest
 
-from tests.kernels.contrib import assert_close, both, normal, one_node, own_results
+from foldline.kernels.registry import compute, find_kernel
+from tests.kernels.contrib import (
+    assert_close,
+    both,
+    integers,
+    normal,
+    one_node,
+    own_results,
+    scalar,
+)
 
 OUTPUTS = [1, 4, (True, False, False, True), (True, False, True)]
 
@@ -68,6 +77,20 @@ def test_float16_is_rounded_once(op_type):
         np.testing.assert_array_equal(narrow, wide.astype(np.float16))
 
 
+@pytest.mark.parametrize("outputs", [1, 2])
+def test_simplified_layer_normalization_stashed_in_double(outputs):
+    # Of which the runtime has no kernel.
+    entry = find_kernel("", "SimplifiedLayerNormalization", 1)
+    x, scale = np.float32([[1e30, 2e30]]), np.float32([1, 2])  # in float32 their squares overflow
+    results = compute(entry, (x, scale), stash_type=11, output_count=outputs)
+    y, *inverse = results if outputs == 2 else [results]
+    assert y.dtype == np.float32
+    np.testing.assert_allclose(y, np.array([[1, 4]]) / np.sqrt(2.5), rtol=1e-6)
+    for statistic in inverse:
+        assert statistic.dtype == np.float64
+        np.testing.assert_allclose(statistic, 1e-30 / np.sqrt(2.5), rtol=1e-6)
+
+
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.float16])
 @pytest.mark.parametrize("outputs", [1, 2])
 @pytest.mark.parametrize("axis", [-1, 1])
@@ -115,3 +138,19 @@ def embedding_inputs(segments, mask, positions):
 def test_embed_layer_normalization(segments, mask, positions):
     inputs = embedding_inputs(segments, mask, positions)
     assert_close("EmbedLayerNormalization", inputs, outputs=3, tolerance=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("segments", [True, False])
+@pytest.mark.parametrize("mask", [True, False])
+def test_quantised_embed_layer_normalization(dtype, segments, mask):
+    ids, kinds, *_, given = embedding_inputs(segments, mask, None)[:8]
+    shapes = [(20, 8), (9, 8), (2, 8), (8,), (8,)]
+    tables = [integers(*shape, dtype=dtype, seed=i) for i, shape in enumerate(shapes)]
+    scales = [scalar(0.01 * (i + 1)) for i in range(5)]
+    zeros = [scalar(10 * i, dtype) for i in range(5)]
+    if not segments:
+        tables[2] = scales[2] = zeros[2] = None
+    inputs = [ids, kinds, *tables, given, *scales, *zeros]
+    attributes = {"epsilon": 1e-3}
+    assert_close("QEmbedLayerNormalization", inputs, attributes, outputs=2, tolerance=1e-5)

@@ -115,21 +115,6 @@ def test_average_pool(dtype, channels_last, window):
     assert_within_a_step("QLinearAveragePool", inputs, attributes, least_equal=0.9)
 
 
-@BYTES
-@pytest.mark.parametrize(
-    "window",
-    [
-        {"kernel_shape": [3, 3], "pads": [1, 1, 1, 1], "strides": [2, 2]},
-        {"kernel_shape": [2, 2], "ceil_mode": 1, "strides": [2, 2]},
-        {"kernel_shape": [2, 2], "dilations": [2, 2]},
-        {"kernel_shape": [3, 3], "auto_pad": "SAME_UPPER"},
-    ],
-)
-def test_nhwc_max_pool(dtype, window):
-    expected, actual = both("NhwcMaxPool", [integers(2, 6, 7, 3, dtype=dtype)], window)
-    np.testing.assert_array_equal(actual[0], expected[0])
-
-
 def test_concat_of_floats_quantises():
     x = normal(2, 3)
     inputs = [*parameters(0.1, 5, np.uint8), x, *parameters(1, 0, np.float32)]

@@ -72,3 +72,6 @@ def test_old_versions_train_by_default():
     assert mask.dtype == np.float32
     np.testing.assert_array_equal(result, 2 * mask)
     assert 400 < mask.sum() < 600
+    result, mask = dropout_6(x, ratio=0.75)
+    np.testing.assert_array_equal(result, 4 * mask)
+    assert 200 < mask.sum() < 300

@@ -114,6 +114,13 @@ def test_gemm_6_broadcasts_only_when_told():
     np.testing.assert_array_equal(result, [[3, 4, 5, 6]] * 2)
 
 
+def test_gemm_6_transposes_and_scales():
+    a, b = np.float32([[1, 2, 3], [4, 5, 6]]), np.float32([[1, 0], [0, 1], [1, 1], [2, 0]])
+    c = np.ones((3, 4), np.float32)
+    result = gemm_6(a, b, c, transA=1, transB=1, alpha=2.0, beta=-1.0)
+    np.testing.assert_array_equal(result, 2 * (a.T @ b.T) - 1)
+
+
 def test_a_matrix_times_a_view():
     a, b = normal(4, 3).T, normal(8, 10)[::2, ::2]
     step = matmul(Operand(a.shape, a.dtype), Operand(b.shape, b.dtype))

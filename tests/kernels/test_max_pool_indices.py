@@ -3,6 +3,7 @@ import pytest
 
 from foldline.kernels.max_pool_indices import max_pool_with_indices, max_unpool
 from foldline.kernels.windows import sliding_window
+from tests.kernels.one_node import assert_as_onnxruntime, onnxruntime_results
 
 
 def test_first_maximum_wins_and_nan_over_it():
@@ -43,3 +44,23 @@ def test_unpool_into_a_larger_tensor():
     x, indices = np.float32([[[[5]]]]), np.int64([[[[3]]]])
     result = max_unpool(x, indices, np.int64([1, 1, 3, 3]), kernel_shape=(2, 2), strides=(2, 2))
     assert result[0, 0].tolist() == [[0, 0, 0], [0, 5, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize(
+    ("shape", "kernel", "strides", "pads"),
+    [
+        ((2, 2, 9), [3], [2], [1, 1]),
+        ((2, 2, 6, 8), [2, 2], [2, 2], [1, 0, 1, 0]),
+        ((1, 2, 5, 8), [3, 2], [1, 2], [2, 0, 1, 0]),
+        ((1, 2, 4, 4, 6), [2, 2, 2], [2, 2, 2], [1, 1, 1, 1, 1, 1]),
+    ],
+)
+@pytest.mark.parametrize("sized", [False, True])
+def test_unpool_takes_pads_away_as_onnxruntime(shape, kernel, strides, pads, sized):
+    x = np.random.default_rng(0).permutation(int(np.prod(shape))).reshape(shape) + 1
+    options = {"kernel_shape": kernel, "strides": strides, "pads": pads}
+    pooled = onnxruntime_results(
+        "MaxPool", 12, [x.astype(np.float32)], options, outputs=(None, None)
+    )
+    sizes = [np.array(shape)] if sized else []
+    assert_as_onnxruntime("MaxUnpool", 11, [*pooled, *sizes], options)

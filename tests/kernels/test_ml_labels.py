@@ -22,6 +22,19 @@ def test_first_version_goes_both_ways():
     assert back.tolist() == ["b", "?", "?"]
 
 
+@pytest.mark.parametrize(
+    ("version", "lists"),
+    [
+        (1, {"classes_strings": ["a", "b"]}),
+        (2, {"keys_strings": ["a", "b"], "values_int64s": [3, 4]}),
+        (4, {"keys_strings": ["a", "b"], "values_int64s": [3, 4]}),
+    ],
+)
+def test_default_integers_as_onnxruntime(version, lists):
+    options, types = lists | {"default_int64": 42}, (TensorProto.INT64,)
+    assert_as_onnxruntime("LabelEncoder", version, [WORDS], options, domain=ML, outputs=types)
+
+
 @pytest.mark.parametrize("version", [2, 4])
 @pytest.mark.parametrize(
     ("keys", "x"),
@@ -93,6 +106,14 @@ def test_category_mapper_as_onnxruntime():
     assert_as_onnxruntime("CategoryMapper", 1, [WORDS], CATEGORIES, domain=ML, outputs=number)
     assert_as_onnxruntime("CategoryMapper", 1, numbers, CATEGORIES, domain=ML, outputs=word)
     assert encode("CategoryMapper", WORDS, **CATEGORIES).tolist() == [[2, 3], [-1, -1]]
+
+
+def test_defaults_of_the_category_mapper_as_onnxruntime():
+    options = CATEGORIES | {"default_int64": 77, "default_string": "none"}
+    number, word = (TensorProto.INT64,), (TensorProto.STRING,)
+    numbers = [np.array([1, 2, 9])]
+    assert_as_onnxruntime("CategoryMapper", 1, [WORDS], options, domain=ML, outputs=number)
+    assert_as_onnxruntime("CategoryMapper", 1, numbers, options, domain=ML, outputs=word)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])

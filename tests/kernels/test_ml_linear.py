@@ -22,8 +22,10 @@ def regressor(x, **options):
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
-def test_classes_as_onnxruntime(transform):
+@pytest.mark.parametrize("multinomial", [0, 1])
+def test_classes_as_onnxruntime(transform, multinomial):
     options = ROWS | {"classlabels_strings": ["a", "b", "c"], "post_transform": transform}
+    options["multi_class"] = multinomial  # says how it was trained
     types = (TensorProto.STRING, TensorProto.FLOAT)
     assert_as_onnxruntime("LinearClassifier", 1, [X], options, domain=ML, outputs=types)
 

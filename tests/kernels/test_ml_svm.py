@@ -1,4 +1,5 @@
 import itertools
+import statistics
 
 import numpy as np
 import pytest
@@ -73,21 +74,43 @@ def test_linear_machines_as_onnxruntime(classes, positive):
     assert_as_onnxruntime("SVMClassifier", 1, [X], options, **check)
 
 
-@pytest.mark.parametrize("kernel", KERNELS)
-@pytest.mark.parametrize("one_class", [0, 1])
-def test_regression_as_onnxruntime(kernel, one_class):
+def regression(kernel):
     rng = np.random.default_rng(3)
-    options = {
+    return {
         "coefficients": draw(rng, 4),
         "kernel_params": [0.3, 0.1, 3.0],
         "kernel_type": kernel,
         "n_supports": 4,
-        "one_class": one_class,
         "rho": [0.2],
         "support_vectors": draw(rng, 12),
     }
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("one_class", [0, 1])
+def test_regression_as_onnxruntime(kernel, one_class):
+    options = regression(kernel) | {"one_class": one_class}
     check = {"domain": ML, "outputs": (TensorProto.FLOAT,)}
     assert_as_onnxruntime("SVMRegressor", 1, [X], options, **check)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS[:-1])
+def test_regression_has_one_score_which_transforms_leave_as_in_onnxruntime(transform):
+    options = regression("RBF") | {"post_transform": transform}
+    check = {"domain": ML, "outputs": (TensorProto.FLOAT,)}
+    assert_as_onnxruntime("SVMRegressor", 1, [X], options, **check)
+
+
+def test_probits_of_a_regression():
+    # The runtime leaves them out, here and nowhere else.
+    options = regression("RBF")
+    scores = own_results("SVMRegressor", 1, [X], options, domain=ML)[0]
+    chances = scores[(scores > 0) & (scores < 1)]
+    assert len(chances) > 10
+    options["post_transform"] = "PROBIT"
+    result = own_results("SVMRegressor", 1, [X], options, domain=ML)[0]
+    exact = [statistics.NormalDist().inv_cdf(float(p)) for p in chances]
+    np.testing.assert_allclose(result[(scores > 0) & (scores < 1)], exact, atol=6e-3)
 
 
 def test_linear_regression():

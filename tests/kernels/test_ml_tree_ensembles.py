@@ -7,7 +7,7 @@ import pytest
 from onnx import TensorProto, numpy_helper
 
 import foldline.kernels.ml_tree_ensembles  # noqa: F401
-from tests.kernels.one_node import ML, assert_as_onnxruntime, own_results
+from tests.kernels.one_node import ML, assert_as_onnxruntime, onnxruntime_results, own_results
 
 LEQ = ["BRANCH_LEQ"]
 MODES = [f"BRANCH_{name}" for name in ("LEQ", "LT", "GTE", "GT", "EQ", "NEQ")]
@@ -69,9 +69,9 @@ def check_regressor(options, x=None):
     assert_as_onnxruntime("TreeEnsembleRegressor", 1, [x], options, domain=ML, outputs=types)
 
 
-def check_classifier(options, labels=TensorProto.INT64):
+def check_classifier(options, labels=TensorProto.INT64, x=None):
     types = (labels, TensorProto.FLOAT)
-    inputs = [features()]
+    inputs = [features() if x is None else x]
     assert_as_onnxruntime("TreeEnsembleClassifier", 1, inputs, options, domain=ML, outputs=types)
 
 
@@ -127,6 +127,40 @@ def test_tensor_attributes_are_double():
     tensors["base_values_as_tensor"] = numpy_helper.from_array(np.array([1e9]))
     big = own_results("TreeEnsembleRegressor", 3, [features()], options | tensors, domain=ML)[0]
     assert (big == 1e9).all()
+
+
+@pytest.mark.parametrize(
+    ("op_type", "kind", "results"),
+    [
+        ("TreeEnsembleClassifier", "class", (TensorProto.INT64, TensorProto.FLOAT)),
+        ("TreeEnsembleRegressor", "target", (TensorProto.FLOAT,)),
+    ],
+)
+@pytest.mark.parametrize("tracks", [False, True])
+@pytest.mark.parametrize("as_tensors", [False, True])
+def test_lists_and_tensors_as_onnxruntime(op_type, kind, results, tracks, as_tensors):
+    options = forest(kind, targets=range(3), each=2, missing=tracks)
+    numbers = {name: options.pop(name) for name in ("nodes_values", f"{kind}_weights")}
+    numbers["base_values"] = [0.5, 0.25, 1.0]
+    numbers["nodes_hitrates"] = [1.0] * len(options["nodes_modes"])
+    if as_tensors:
+        numbers = {
+            f"{name}_as_tensor": numpy_helper.from_array(np.array(values))
+            for name, values in numbers.items()
+        }
+    options |= numbers | (
+        {"classlabels_int64s": [7, 8, 9]} if kind == "class" else {"n_targets": 3}
+    )
+    # The runtime takes tensors of double for features of double only.
+    x = features(missing=True).astype(np.float64 if as_tensors else np.float32)
+    assert_as_onnxruntime(op_type, 3, [x], options, domain=ML, outputs=results)
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_classifiers_with_missing_values(mode):
+    options = forest("class", targets=range(3), each=2, modes=[mode], missing=True)
+    options["classlabels_int64s"] = [7, 8, 9]
+    check_classifier(options, x=features(missing=True))
 
 
 @pytest.mark.parametrize("transform", TRANSFORMS)
@@ -220,12 +254,55 @@ def test_aggregates_and_missing_members(aggregate, last):
     assert own_results("TreeEnsemble", 5, x, tracked, domain=ML)[0][-1].tolist() == weight
 
 
-def test_transform_codes():
+def check_ensemble(x, options):
+    types = (TensorProto.FLOAT,)
+    assert_as_onnxruntime("TreeEnsemble", 5, [np.float32(x)], options, domain=ML, outputs=types)
+
+
+@pytest.mark.parametrize("mode", range(7))
+@pytest.mark.parametrize("tracks", [0, 1])
+def test_mode_codes_as_onnxruntime(mode, tracks):
+    members = [1, 3, np.nan] + [0.5, 2, np.nan] * (mode == 6)
+    options = ensemble(
+        nodes_modes=numpy_helper.from_array(np.array([6, mode, 0], np.uint8)),
+        membership_values=numpy_helper.from_array(np.array(members, np.float32)),
+        nodes_missing_value_tracks_true=[0, tracks, 0],
+    )
+    check_ensemble([[1, 0], [0.5, 1], [0, 0.5], [np.nan, 0.5], [3, np.nan], [0, np.nan]], options)
+
+
+@pytest.mark.parametrize("code", range(4))
+def test_aggregate_codes_as_onnxruntime(code):
+    check_ensemble(X[:-1], ensemble(aggregate_function=code))
+
+
+@pytest.mark.parametrize(
+    ("code", "name"),
+    [(0, "NONE"), (1, "SOFTMAX"), (2, "LOGISTIC"), (3, "SOFTMAX_ZERO"), (4, "PROBIT")],
+)
+def test_transform_codes_mean_what_the_names_do(code, name):
+    # The runtime takes 1 for LOGISTIC and 2 for SOFTMAX, against the schema.
+    weights = numpy_helper.from_array(np.array([0.1, 0.2, 0.3, 0.25], np.float32))
+    x, plain = [np.array(X, np.float32)], ensemble(leaf_weights=weights)
+    scores = own_results("TreeEnsemble", 5, x, plain, domain=ML)[0]
+    actual = own_results("TreeEnsemble", 5, x, plain | {"post_transform": code}, domain=ML)[0]
+    expected = onnxruntime_results(
+        "LinearRegressor",
+        1,
+        [scores],
+        {"coefficients": [1.0, 0.0, 0.0, 1.0], "targets": 2, "post_transform": name},
+        domain=ML,
+        outputs=(TensorProto.FLOAT,),
+    )
+    np.testing.assert_allclose(actual, expected[0], rtol=1e-5)
+
+
+def test_hit_rates_have_no_effect():
+    rates = numpy_helper.from_array(np.array([9, 1, 0], np.float32))
     x = [np.array(X, np.float32)]
-    result = own_results("TreeEnsemble", 5, x, ensemble(post_transform=1), domain=ML)[0]
-    np.testing.assert_allclose(result.sum(axis=1), 1, rtol=1e-6)
-    result = own_results("TreeEnsemble", 5, x, ensemble(post_transform=2), domain=ML)[0]
-    assert result[3, 0] == 0.5
+    plain = own_results("TreeEnsemble", 5, x, ensemble(), domain=ML)[0]
+    rated = own_results("TreeEnsemble", 5, x, ensemble(nodes_hitrates=rates), domain=ML)[0]
+    assert rated.tolist() == plain.tolist()
 
 
 def test_lists_of_members_must_be_as_many_as_nodes():

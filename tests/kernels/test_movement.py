@@ -17,6 +17,8 @@ def test_concat_joins_parts_of_any_size():
     assert movement.concat(*parts, axis=1, out=out) is out
     assert out.tolist() == expected
     assert movement.concat_1(*parts).tolist() == expected
+    rows = (np.ones((1, 2)), np.zeros((2, 2)))
+    assert movement.concat_1(*rows, axis=0).tolist() == [[1, 1], [0, 0], [0, 0]]
 
 
 @pytest.mark.parametrize("dtype", [object, ml_dtypes.bfloat16, ml_dtypes.int4, np.bool_])

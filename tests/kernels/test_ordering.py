@@ -2,7 +2,7 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from foldline.kernels import ordering
+from foldline.kernels import ordering, ordering_fast
 
 NAN, INF = np.nan, np.inf
 
@@ -38,6 +38,17 @@ def test_top_k_along_an_axis():
     values, indices = ordering.top_k_1(data, k=1)
     assert values.tolist() == [[5], [4], [6]]
     assert indices.tolist() == [[1], [0], [1]]
+    values, indices = ordering.top_k_1(data, k=2, axis=0)
+    assert values.tolist() == [[4, 6], [3, 5]]
+    assert indices.tolist() == [[1, 2], [2, 0]]
+
+
+@pytest.mark.parametrize("module", [ordering, ordering_fast])
+def test_top_k_in_any_order_is_of_the_same_elements(module):
+    data = np.float32([[1, 5, 2, 9], [4, 2, 8, 0]])
+    values, indices = module.top_k(data, np.array([2]), sorted=0)
+    assert np.sort(values).tolist() == [[5, 9], [4, 8]]
+    assert np.take_along_axis(data, indices, 1).tolist() == values.tolist()
 
 
 def test_top_k_of_nothing_and_of_too_much():

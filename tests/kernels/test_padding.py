@@ -93,6 +93,8 @@ def test_pad_of_scalars():
 
 def test_old_versions_have_attributes():
     assert padding.pad_1(LINE, paddings=(1, 0), value=2.5).tolist() == [2.5, 1, 2, 3]
+    assert padding.pad_1(LINE, paddings=(1, 2), mode="edge").tolist() == [1, 1, 2, 3, 3, 3]
+    assert padding.pad_1(LINE, paddings=(2, 0), mode="reflect").tolist() == [3, 2, 1, 2, 3]
     assert padding.pad_by_attribute(LINE, pads=(0, 1), mode="edge").tolist() == [1, 2, 3, 3]
 
 

@@ -21,6 +21,32 @@ def test_other_dtypes_stay(dtype):
     assert widened(x) is x
 
 
+@pytest.mark.parametrize("dtype", [*NARROW, np.float32, np.float64])
+def test_a_stash_type_of_double_widens_all_floats(dtype):
+    assert working_dtype(np.dtype(dtype), 11) == np.float64
+    assert widened(np.ones(2, dtype), 11).dtype == np.float64
+    assert widened(np.ones(2, np.int64), 11).dtype == np.int64
+
+
+def test_the_decorators_follow_the_stash_type():
+    @widening
+    def plain(x, *, stash_type=1):
+        assert x.dtype == (np.float64 if stash_type == 11 else np.float32)
+        return x + x.dtype.type(2**-30) - x
+
+    @widening_maker
+    def make(x, *, stash_type=1):
+        assert x.dtype == x.value.dtype
+        return lambda a: plain(a, stash_type=stash_type)
+
+    x = np.ones(1, np.float32)
+    operand = Operand(x.shape, x.dtype, x)
+    assert plain(x) == 0 == plain(x, stash_type=16) == make(operand)(x)
+    double = plain(x, stash_type=11)
+    assert double.dtype == np.float32
+    assert double == 2**-30 == make(operand, stash_type=11).run(x)
+
+
 def test_rounded_writes_to_out():
     out = np.empty(2, np.float16)
     assert rounded(np.float32([1.0001, 2]), out.dtype, out) is out

@@ -66,6 +66,20 @@ def test_moments():
     assert 5.9 < uniform.max() < 6
 
 
+def test_moments_of_draws_like_a_tensor():
+    like = np.zeros((100, 100), np.int64)
+    normal = random_normal_like(like, mean=3.0, scale=2.0, seed=4.0, dtype=1)
+    assert (normal.shape, normal.dtype) == (like.shape, np.float32)
+    assert (
+        normal.tolist() == random_normal(shape=like.shape, mean=3.0, scale=2.0, seed=4.0).tolist()
+    )
+    uniform = random_uniform_like(like, low=-2.0, high=6.0, seed=4.0, dtype=11)
+    assert (uniform.shape, uniform.dtype) == (like.shape, np.float64)
+    assert uniform.mean() == pytest.approx(2, abs=0.1)
+    assert -2 <= uniform.min() < -1.9
+    assert 5.9 < uniform.max() < 6
+
+
 @pytest.mark.parametrize(
     ("code", "dtype"),
     [(1, np.float32), (10, np.float16), (11, np.float64), (16, ml_dtypes.bfloat16)],

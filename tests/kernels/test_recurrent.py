@@ -132,3 +132,13 @@ def test_results_do_not_depend_on_threads_and_inputs_stay():
         two = gru(x, w, r, None, None, start, direction="bidirectional")
     assert [a.tobytes() for a in one] == [a.tobytes() for a in two]
     assert all((a == b).all() for a, b in zip(before, (x, w, r, start), strict=True))
+
+
+@pytest.mark.parametrize(("layer", "gates"), [(rnn, 1), (gru, 3)])
+def test_old_attributes_change_nothing(layer, gates):
+    random = np.random.default_rng(3)
+    shapes = [(5, 2, 3), (1, 4 * gates, 3), (1, 4 * gates, 4)]
+    inputs = [random.standard_normal(shape).astype(np.float32) for shape in shapes]
+    plain = layer(*inputs)
+    old = layer(*inputs, output_sequence=1, hidden_size=4)
+    assert [a.tolist() for a in plain] == [a.tolist() for a in old]

@@ -8,6 +8,7 @@ from foldline.kernels.resize import (
     upsample_1,
     upsample_by_attribute,
 )
+from tests.kernels.one_node import assert_as_onnxruntime
 
 X = np.array([[[[1, 2], [3, 4]]]], np.float32)
 LINE = np.array([1, 2, 4, 8], np.float32)
@@ -44,6 +45,27 @@ def test_old_versions():
     assert linear.tolist() == [1, 1.5, 2, 3, 4, 6, 8, 8]
     bilinear = upsample_1(X, height_scale=1.0, width_scale=2.0, mode="bilinear")
     assert bilinear[0, 0].tolist() == [[1, 1.5, 2, 2], [3, 3.5, 4, 4]]
+    wide = upsample_by_attribute(X, scales=(1.0, 1.0, 1.0, 2.0), mode="linear")
+    assert wide.tolist() == bilinear.tolist()
+
+
+NOTHING = np.zeros(0, np.float32)
+
+
+@pytest.mark.parametrize("nearest", ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"])
+@pytest.mark.parametrize(
+    "given",
+    [
+        (NOTHING, sizes(1, 1, 7, 5)),
+        (NOTHING, sizes(1, 1, 2, 9)),
+        (scales(1, 1, 0.6, 1.7), None),
+    ],
+)
+def test_half_pixels_for_nearest_neighbours_as_onnxruntime(nearest, given):
+    data = np.arange(24, dtype=np.float32).reshape(1, 1, 4, 6)
+    inputs = [data, NOTHING, *(x for x in given if x is not None)]
+    options = {"coordinate_transformation_mode": "tf_half_pixel_for_nn", "nearest_mode": nearest}
+    assert_as_onnxruntime("Resize", 11, inputs, options)
 
 
 def test_resize_10_rounds_up_when_it_shrinks():

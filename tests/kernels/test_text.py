@@ -54,6 +54,7 @@ WORDS = strings("Monday", "tuesday", "MONDAY", "", "mon day")
     ],
 )
 def test_normalizer(options, expected):
+    assert string_normalizer(WORDS, locale="tr_TR", **options).tolist() == expected
     assert string_normalizer(WORDS, **options).tolist() == expected
     assert string_normalizer(WORDS.reshape(1, -1), **options).tolist() == [expected]
 

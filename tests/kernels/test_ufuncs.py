@@ -1,7 +1,10 @@
 import ml_dtypes
 import numpy as np
+import onnx.defs
 import pytest
 
+import foldline.kernels  # noqa: F401
+from foldline.kernels.registry import compute, find_kernel
 from foldline.kernels.ufuncs import aligned, bounds, clip, constant, positive_part
 
 
@@ -27,6 +30,77 @@ def test_aligned_follows_the_examples_of_opset_1(b_shape, axis, expected):
 def test_aligned_refuses_other_shapes_without_broadcast():
     with pytest.raises(ValueError, match=r"\(2, 3\) and \(3,\) differ and broadcast is 0"):
         aligned(np.zeros((2, 3)), np.zeros(3), None, 0)
+
+
+BEFORE_7 = [
+    ("Add", np.add, np.float32), ("Sub", np.subtract, np.float32), ("Mul", np.multiply, np.float32),
+    ("Div", np.divide, np.float32), ("Pow", np.power, np.float32), ("Equal", np.equal, np.int32),
+    ("Greater", np.greater, np.float32), ("Less", np.less, np.float32),
+    ("And", np.logical_and, np.bool_), ("Or", np.logical_or, np.bool_),
+    ("Xor", np.logical_xor, np.bool_),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("op_type", "function", "dtype"), BEFORE_7)
+@pytest.mark.parametrize("version", [1, 6])
+@pytest.mark.parametrize(
+    ("b_shape", "axis", "spread"),
+    [
+        ((2,), 0, (2, 1, 1)),
+        ((3,), 1, (3, 1)),
+        ((2, 3), 0, (2, 3, 1)),
+        ((3, 3), 1, (3, 3)),
+        ((3,), None, (3,)),
+        ((), None, ()),
+    ],
+)
+def test_operators_before_7_place_their_second_operand(
+    op_type, function, dtype, version, b_shape, axis, spread
+):
+    a = (np.arange(18).reshape(2, 3, 3) % 4).astype(dtype)
+    b = (np.arange(np.prod(b_shape, dtype=int)).reshape(b_shape) % 3).astype(dtype)
+    entry = find_kernel("", op_type, version)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        expected = function(a, b.reshape(spread))
+        result = compute(entry, (a, b), axis=axis, broadcast=1)
+    assert result.dtype == expected.dtype
+    np.testing.assert_array_equal(result, expected)
+    with pytest.raises(ValueError, match="broadcast is 0"):
+        compute(entry, (a, b), axis=axis, broadcast=0)
+
+
+X = np.array([[[0.25, 0.5, 1], [1, 2, 4]]], np.float32)
+FACTORS = np.array([0.5, 2], np.float32)
+INPUTS = {
+    "BatchNormalization": [X, *[FACTORS] * 4],
+    "InstanceNormalization": [X, FACTORS, FACTORS],
+    "PRelu": [-X, FACTORS[:, None]],
+}
+OPTIONS = {
+    "BatchNormalization": {"is_test": 1},
+    "Dropout": {"is_test": 1},
+    "Reshape": {"shape": (3, 2)},
+}
+
+
+@pytest.mark.parametrize(
+    "schema",
+    [s for s in onnx.defs.get_all_schemas_with_history() if "consumed_inputs" in s.attributes],
+    ids=lambda schema: schema.name,
+)
+def test_which_inputs_may_be_consumed_is_a_hint_without_effect(schema):
+    inputs = INPUTS.get(schema.name, [X, X + 1][: schema.min_input])
+    before = [x.copy() for x in inputs]
+    entry = find_kernel("", schema.name, schema.since_version)
+    options = OPTIONS.get(schema.name, {})
+    plain = compute(entry, inputs, **options)
+    hinted = compute(entry, inputs, consumed_inputs=(1,) * len(inputs), **options)
+    for result, wanted in zip(
+        *(x if isinstance(x, tuple) else (x,) for x in (hinted, plain)), strict=True
+    ):
+        np.testing.assert_array_equal(result, wanted)
+    for x, kept in zip(inputs, before, strict=True):
+        np.testing.assert_array_equal(x, kept)
 
 
 def test_constants_cannot_be_changed():

@@ -27,6 +27,13 @@ def test_every_unsupported_operator_is_named_once() -> None:
     assert "test.nowhere Bar, version 3, 1 node: 'y'" in message
     assert "test.nowhere Foo, version 3, 2 nodes: 'one', 'two'" in message
     assert "Neg" not in message
+    assert message.count("no operator of this domain is known") == 2
+    assert message.endswith("or export the model without it")
+
+
+def test_a_misspelt_operator_is_guessed() -> None:
+    message = _refusal("g (float[2] x) => (float[2] y) { y = Rleu(x) }")
+    assert "ai.onnx Rleu, version 17, 1 node: 'y'; did you mean 'Relu'?" in message
 
 
 def test_bodies_and_called_functions_are_looked_into() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import partial
 
 import numpy as np
 import onnx
@@ -17,10 +16,9 @@ import foldline
 from foldline.compiler import CompiledModel
 from foldline.dialects import load_dialects
 from foldline.dialects.onnx.equality import difference
-from foldline.kernels.registry import find_kernel
+from foldline.kernels.registry import GRADES
 from foldline.lowering import lower
 from foldline.session import Session
-from foldline.stages.folding import engine
 from foldline.stages.observers import module_text
 from foldline.support.errors import FoldlineError
 from tests.properties.graphs import Drawn, graphs
@@ -36,7 +34,7 @@ CHECKED = settings(
 @pytest.fixture(autouse=True)
 def _folding_by_reference_kernels(monkeypatch: pytest.MonkeyPatch) -> None:
     """Fast kernels may differ in last bits from those that run the models here."""
-    monkeypatch.setattr(engine, "find_kernel", partial(find_kernel, grades=("reference",)))
+    monkeypatch.setitem(GRADES, "fast", ("reference",))
 
 
 def session(compiled: CompiledModel) -> Session:

@@ -24,7 +24,7 @@ def test_every_place_has_a_reason_and_every_stage_a_promise() -> None:
         assert stage.promise
         assert set(stage.rests_on) <= PASSES.keys()
         for step in stage.steps:
-            kind = NodePass if step.is_traversal else GraphPass
+            kind = NodePass if step.kind == "traversal" else GraphPass
             assert step.placed
             assert all(placed.reason and isinstance(placed.run, kind) for placed in step.placed)
 

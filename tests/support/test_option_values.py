@@ -40,7 +40,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("oo.constantFolding", "TRUE", "valid: true, false"),
     ("oo.constantFolding", "", "valid: true, false"),
     ("oo.constantFolding", 1, "valid: true, false"),
-    ("mode", "exact", "'exact' is refused: exact kernels do not exist yet; valid: fast"),
+    ("mode", "slow", "'slow' is not valid; valid: exact, fast"),
     ("mode", "fats", "did you mean 'fast'"),
     ("memoryPolicy", "MemoryPrio", "did you mean 'MemoryPriority'"),
     ("weightStorage", "Binary16", "is refused: "),

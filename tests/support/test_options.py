@@ -115,13 +115,13 @@ def test_input_shapes() -> None:
 def test_everything_wrong_is_said_at_once() -> None:
     set_options({})
     message = refusal(
-        {"oo.levle": "O1", "mode": "exact", "passes.enable": ["pruen"]},
+        {"oo.levle": "O1", "mode": "slow", "passes.enable": ["pruen"]},
         {"threads": 0, "fold.mxBytes": 1},
     )
     assert message.splitlines() == [
         "5 things are wrong with the options:",
         "  oo.levle (graph): unknown option; did you mean 'oo.level'?",
-        "  mode (graph): 'exact' is refused: exact kernels do not exist yet; valid: fast",
+        "  mode (graph): 'slow' is not valid; valid: exact, fast",
         "  passes.enable (graph): 'pruen' is not a pass; did you mean 'prune'?",
         "  threads (session): 0 is not valid; valid: a whole number from 1",
         "  fold.mxBytes (session): unknown option; did you mean 'fold.maxBytes'?",

@@ -34,6 +34,7 @@ from foldline.stages.symbols.expression import Expr, at_most, broadcast
 from foldline.stages.symbols.facts import Item, as_expr
 from foldline.stages.symbols.reading import axis_of, given_items
 from foldline.stages.symbols.shapes_select import slice_ranges
+from foldline.stages.symbols.targets import reshape_target
 from foldline.support.passes import PASSES
 
 LAST = (1 << 63) - 1
@@ -185,27 +186,6 @@ class _Visitor(NodeVisitor):
     def _dtype(self, value: SSAValue) -> np.dtype[np.generic]:
         elements = self._known.elements(value)
         return np.dtype(np.int64) if elements is None else elements.dtype
-
-
-def reshape_target(
-    sizes: Sequence[Expr], out: Sequence[Expr], given: Sequence[Item]
-) -> list[int] | None:
-    """The constant target by which a Reshape of `sizes` gives `out`; `given` is the original."""
-    copied = [i < len(sizes) and sizes[i] is size for i, size in enumerate(out)]
-    numbers = [size.value for size in out]
-    unknown = [i for i, number in enumerate(numbers) if number is None]
-    left = next((i for i, item in enumerate(given) if item == -1 and i in unknown), None)
-    if any(number == 0 and not same for number, same in zip(numbers, copied, strict=True)):
-        return None
-    if left is None and len(unknown) == 1 and not copied[unknown[0]]:
-        if any(number == 0 for number in numbers):
-            return None
-        left = unknown[0]
-    if not all(copied[i] for i in unknown if i != left):
-        return None
-    return [
-        -1 if i == left else 0 if number is None else number for i, number in enumerate(numbers)
-    ]
 
 
 def _expand_entry(item: Item, size: Expr | None) -> int | None:

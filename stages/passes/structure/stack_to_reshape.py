@@ -34,7 +34,9 @@ from foldline.stages.replacing import (
     only_reader,
     replace,
 )
+from foldline.stages.symbols.expression import constant
 from foldline.stages.symbols.facts import Dims
+from foldline.stages.symbols.targets import reshape_target
 from foldline.support.passes import PASSES
 
 
@@ -78,7 +80,9 @@ class _Visitor(NodeVisitor):
             joined -= 1
             if axis == 0 or sizes[-1].value != 1:
                 return "it interleaves elements along a new last axis"
-        target = _target(sizes, axis, len(parts))
+        whole = (*sizes[:joined], sizes[joined] * len(parts), *sizes[joined + 1 :])
+        stack = (*sizes[:axis], constant(len(parts)), *sizes[axis:])
+        target = reshape_target(whole, stack)
         if target is None:
             return (
                 f"the shape [{', '.join(map(str, sizes))}] of its parts leaves no constant target"
@@ -119,20 +123,3 @@ def _axis(op: UnsqueezeOp, rank: int) -> int | None:
     if found is None or found.value is None or len(found.value) != 1:
         return None
     return found.value[0] % rank
-
-
-def _target(sizes: Dims, axis: int, count: int) -> list[int] | None:
-    """The shape of the stack as a constant of Reshape, right for sizes of 0 too."""
-    assert sizes is not None
-    numbers = [size.value for size in sizes]
-    unknown = [place for place, number in enumerate(numbers) if number is None]
-    if 0 in numbers:
-        return None
-    if all(place < axis for place in unknown):
-        left_over = 0
-    elif len(unknown) == 1:
-        left_over = -1
-    else:
-        return None
-    target = [left_over if number is None else number for number in numbers]
-    return [*target[:axis], count, *target[axis:]]

@@ -57,6 +57,12 @@ def inferred(inputs: str, node: str, functions: str = "") -> list[tuple[str, obj
             [("uint8", ("N", 4, 4, 3))],
         ),
         (
+            "uint8[N,8,W,3] x, float s, uint8 z, int8[4,3,3,3] w, int8 wz, int8 yz",
+            "y = com.microsoft.QLinearConv <channels_last = 1, strides = [2, 2]>"
+            " (x, s, z, w, s, wz, s, yz)",
+            [("int8", ("N", 3, None, 4))],
+        ),
+        (
             "float16[N,S,8] x, float16[8] s",
             "y, mean, inverse, z = com.microsoft.SkipLayerNormalization(x, x, s)",
             [
@@ -81,6 +87,12 @@ def inferred(inputs: str, node: str, functions: str = "") -> list[tuple[str, obj
             "y, k2, v2 = com.microsoft.MultiHeadAttention <num_heads = 2>"
             " (q, k, k, , , , past, past)",
             [("float", ("N", 3, 8)), *[("float", ("N", 2, None, 4))] * 2],
+        ),
+        (
+            "float[N,1,8] q, float[N,2,16,4] buffer, int32[1] n",
+            "y, k2, v2 = com.microsoft.MultiHeadAttention <num_heads = 2>"
+            " (q, q, q, , , , buffer, buffer, n)",
+            [("float", ("N", 1, 8)), *[("float", ("N", 2, 16, 4))] * 2],
         ),
         (
             "float[N,1,8] q, float[N,2,P,4] past, int32[N] n, int32 t",

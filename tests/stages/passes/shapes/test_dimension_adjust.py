@@ -9,14 +9,9 @@ from xdsl.dialects.builtin import ModuleOp
 from foldline.dialects.onnx.constant import constant_tensor
 from foldline.dialects.onnx.op import NodeOp
 from foldline.stages.context import PassContext
-from foldline.stages.passes.shapes.dimension_adjust import DimensionAdjust, reshape_target
+from foldline.stages.passes.shapes.dimension_adjust import DimensionAdjust
 from foldline.stages.passes.shapes.infer_shapes import InferShapes
-from foldline.stages.symbols.expression import Expr, symbol
-from foldline.stages.symbols.expression import constant as integer
 from tests.stages.check import from_onnx, nodes, op_types, run_pass, values
-
-N, S = symbol("N"), symbol("S")
-FOUR = integer(4)
 
 
 def adjusted(text: str, **keywords: int) -> tuple[ModuleOp, PassContext]:
@@ -34,35 +29,6 @@ def parameter(module: ModuleOp, op_type: str, index: int) -> list[int] | None:
 
 def declined(context: PassContext) -> list[str]:
     return [r.message for r in context.remarks if r.kind == "declined"]
-
-
-@pytest.mark.parametrize(
-    ("sizes", "out", "given", "expected"),
-    [
-        ((N, S, FOUR), (N, S * 4), (N, S * 4), None),
-        ((N, FOUR, FOUR), (N, integer(16)), (N, 16), [0, 16]),
-        ((N, S, FOUR, FOUR), (N, S, integer(16)), (N, S, 16), [0, 0, 16]),
-        ((N, S, FOUR), (N * S, FOUR), (None, 4), [-1, 4]),
-        ((FOUR, N), (N, FOUR), (N, 4), [-1, 4]),
-        # A -1 of the model stays where it is.
-        ((N, S, FOUR), (N, S * 4), (N, -1), [0, -1]),
-        ((N, S), (S, N), (S, -1), None),
-        # Numbers come first, though 0 would do.
-        ((N, FOUR), (N, FOUR), (N, 4), [0, 4]),
-        # A number 0 is written only where it copies a 0.
-        ((N, integer(0)), (N, integer(0)), (N, 0), [0, 0]),
-        ((integer(0), N), (N, integer(0)), (N, 0), None),
-        ((N, integer(0)), (N * 2, integer(0)), (None, 0), None),
-        ((), (N,), (N,), [-1]),
-    ],
-)
-def test_reshape_targets(
-    sizes: tuple[Expr, ...],
-    out: tuple[Expr, ...],
-    given: tuple[Expr | int | None, ...],
-    expected: list[int] | None,
-) -> None:
-    assert reshape_target(sizes, out, given) == expected
 
 
 RESHAPE = """g (float[N,S,4,16] x) => (y) {

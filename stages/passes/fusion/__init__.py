@@ -1,0 +1,1 @@
+"""Passes that make single operators of groups, each a transform of the rule API."""

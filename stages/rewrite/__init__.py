@@ -1,0 +1,1 @@
+"""The rule API: patterns, matches, replacements, and the driver that runs transforms."""

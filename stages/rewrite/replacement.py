@@ -1,0 +1,175 @@
+"""Replacing values of a graph by what a rule builds: checked first, then done at once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from xdsl.ir import Block, Operation, OpResult, SSAValue
+
+from foldline.dialects.fused import FUSED_DOMAIN
+from foldline.dialects.onnx.attributes import Names, NamesAttr, OpsetsAttr
+from foldline.dialects.onnx.builder import Builder
+from foldline.dialects.onnx.op import NodeOp, node_name, result_names
+from foldline.dialects.onnx.structure import FunctionOp, GraphOp
+from foldline.dialects.onnx.traits import holds_cache
+from foldline.dialects.onnx.types import UNKNOWN
+from foldline.stages.inference.inference import Inference
+from foldline.stages.inference.joining import refine
+from foldline.stages.replacing import drop_unused
+from foldline.stages.rewrite.building import RuleBuilder
+from foldline.stages.rewrite.convexity import dependents
+from foldline.stages.rewrite.match import name_of
+from foldline.stages.rewrite.order import Order
+from foldline.stages.rewriting import Rewriter, is_returned
+from foldline.support.errors import RewriteError
+
+Build = Callable[[RuleBuilder], Any]
+"""Gives the new value, or a sequence of them."""
+
+
+@dataclass(frozen=True)
+class Replacer:
+    """Replaces values of one module."""
+
+    rewriter: Rewriter
+    order: Order
+    inference: Inference
+    """Gives new operations their types; raises RewriteError for what cannot be typed."""
+
+    def replace(
+        self, nodes: Sequence[NodeOp], outputs: Sequence[SSAValue], build: Build
+    ) -> list[SSAValue]:
+        """Build what takes the place of `outputs`, which `nodes` make; the new values.
+
+        Nodes without readers go, shared ones stay. Raises RewriteError where the new values differ
+        from the old in number, element type or known sizes, where a result would hang on itself,
+        and where a node that holds a cache would go. Nothing has changed then.
+        """
+        last = max(nodes, key=self.order.position)
+        for op in nodes:
+            if holds_cache(op):
+                raise RewriteError(f"'{name_of(op)}' holds a cache, which no rule may remove")
+        builder = RuleBuilder(last)
+        new = _as_list(build(builder))
+        if len(new) != len(outputs):
+            raise RewriteError(f"{len(outputs)} values are replaced, by {len(new)}")
+        moved = dependents(nodes, self.order)
+        self._check_operands(builder.made, new, outputs, moved, last)
+        self._insert(builder.made, last)
+        try:
+            self._type(builder.made)
+            self._check_types(outputs, new)
+        except RewriteError:
+            for op in reversed(builder.made):
+                self.rewriter.erase(op)
+            raise
+        for op in moved:
+            self.rewriter.move_before(op, last)
+            self.order.moved(op)
+        for old, value in zip(outputs, new, strict=True):
+            self._take_over(old, value, last)
+        drop_unused(self.rewriter, [r for op in reversed(nodes) for r in op.results])
+        return new
+
+    def _check_operands(
+        self,
+        made: Sequence[Operation],
+        new: Sequence[SSAValue],
+        outputs: Sequence[SSAValue],
+        moved: Sequence[Operation],
+        last: NodeOp,
+    ) -> None:
+        """Every value that is used is made here, or stands before the place."""
+        late = set(moved)
+        fresh: set[Operation] = set(made)
+        used = [v for op in made for v in op.operands] + list(new)
+        for value in used:
+            owner = value.owner
+            if owner in fresh:
+                continue
+            if value in outputs or owner in late:
+                raise RewriteError("the result would be cyclic: it reads what it replaces")
+            if not self._is_before(value, last):
+                raise RewriteError("it uses a value that is not defined where the match stands")
+
+    def _is_before(self, value: SSAValue, place: NodeOp) -> bool:
+        owner = value.owner
+        block = owner if isinstance(owner, Block) else owner.parent
+        here: Operation | None = place
+        while here is not None and here.parent is not block:
+            here = here.parent_op()
+        if here is None:
+            return False
+        return isinstance(owner, Block) or self.order.position(owner) < self.order.position(here)
+
+    def _insert(self, made: Sequence[Operation], last: NodeOp) -> None:
+        if any(isinstance(op, NodeOp) and op.domain == FUSED_DOMAIN for op in made):
+            import_domain(last, FUSED_DOMAIN)
+        for op in made:
+            self.rewriter.insert_before(op, last)
+
+    def _type(self, made: Sequence[Operation]) -> None:
+        """Give new values the types that inference finds."""
+        for op in made:
+            if isinstance(op, NodeOp):
+                self.inference.results(op)
+
+    def _check_types(self, outputs: Sequence[SSAValue], new: Sequence[SSAValue]) -> None:
+        for old, value in zip(outputs, new, strict=True):
+            if refine(old.type, value.type, trusted=True).contradiction:
+                raise RewriteError(f"a value of type {old.type} is replaced by one of {value.type}")
+
+    def _take_over(self, old: SSAValue, new: SSAValue, last: NodeOp) -> None:
+        """Let readers of `old` read `new`, which bears its name from now on."""
+        assert isinstance(old, OpResult)
+        if is_returned(old) and not _can_bear_name(new, old):
+            made = Builder.at(last).identity(new)
+            for op in made:
+                self.rewriter.insert_before(op, last)
+            new = made[-1].results[0]
+        refined = refine(old.type, new.type, trusted=True).type
+        if refined != new.type and refined != UNKNOWN:
+            self.rewriter.set_type(new, refined)
+        name = result_names(old.op)[old.index]
+        if name and (is_returned(old) or not _has_name(new)):
+            _give_name(new, name, node_name(old.op))
+        self.rewriter.replace_uses(old, new)
+
+
+def import_domain(op: Operation, domain: str) -> None:
+    """Import a domain into the graph or function around an operation."""
+    scope: Operation | None = op
+    while not isinstance(scope, GraphOp | FunctionOp):
+        assert scope is not None
+        scope = scope.parent_op()
+    if domain not in scope.opsets.versions:
+        scope.properties["opsets"] = OpsetsAttr((*scope.opsets.data, (domain, 1)))
+
+
+def _as_list(new: Any) -> list[SSAValue]:
+    given: list[Any] = [new] if isinstance(new, SSAValue) else list(new)
+    if not all(isinstance(value, SSAValue) for value in given):
+        raise RewriteError("the replacement is not a value, nor a sequence of values")
+    return given
+
+
+def _can_bear_name(new: SSAValue, old: OpResult) -> bool:
+    return (
+        isinstance(new, OpResult)
+        and isinstance(new.op, NodeOp)
+        and new.op.parent is old.op.parent
+        and not is_returned(new)
+    )
+
+
+def _has_name(value: SSAValue) -> bool:
+    return not isinstance(value, OpResult) or bool(result_names(value.op)[value.index])
+
+
+def _give_name(value: SSAValue, name: str, node: str | None) -> None:
+    assert isinstance(value, OpResult)
+    names = list(result_names(value.op))
+    names[value.index] = name
+    value.op.attributes["onnx.names"] = NamesAttr(Names(node_name(value.op) or node, tuple(names)))
