@@ -3,6 +3,7 @@
 # make lint        ruff and pyright
 # make zoo         fetch the models of the benchmarks; make check-zoo checks every one of them
 # make bench       time Foldline beside its peers; bench-nodes counts nodes; bench-scale 100,000 nodes
+# make bench-exact exact mode: equal bits at O0 and O3, and its cost, per model
 # make marks       potential constants per model; check-stability: fixed points, equal bytes
 # make clean       remove the environment and everything that was made
 # Each target makes what it needs of .venv first. Another Python: make demo PYTHON=python3.12
@@ -13,7 +14,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -n $(JOBS) --dist loadfile
 
-.PHONY: demo test test-fast lint zoo check-zoo bench bench-nodes bench-scale marks check-stability clean
+.PHONY: demo test test-fast lint zoo check-zoo bench bench-nodes bench-scale bench-exact marks check-stability clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -43,6 +44,9 @@ bench: zoo
 
 bench-nodes: zoo
 	$(RUN) -m benchmarks.bench_nodes
+
+bench-exact: zoo
+	$(RUN) -m benchmarks.exact
 
 marks: zoo
 	$(RUN) -m benchmarks.marks

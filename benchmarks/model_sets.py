@@ -28,6 +28,9 @@ ZOO_DIMS: tuple[dict[str, int], ...] = (
 )
 """Dims of the zoo's models at each setting; not every model takes all of them."""
 
+QUANTISED = ("Integer", "QLinear", "QuantizeLinear")
+"""What is in the names of operators of a quantised model."""
+
 HALF = (onnx.TensorProto.FLOAT16, onnx.TensorProto.BFLOAT16)
 
 
@@ -71,6 +74,8 @@ def _of_folder(folder: Path, only: str) -> ModelSet:
 
     def kind(name: str) -> Kind:
         graph = onnx.load(path(name)).graph
+        if any(word in node.op_type for node in graph.node for word in QUANTISED):
+            return "quantised"
         return "half" if any(t.data_type in HALF for t in graph.initializer) else "float32"
 
     wanted = [name for name in only.split(",") if name]

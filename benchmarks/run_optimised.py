@@ -19,9 +19,10 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from benchmarks.common import ORT_LEVELS, in_child, ort_session, run_or_none, table, write_results
+from benchmarks.common import in_child, ort_session, run_or_none, table, write_results
+from benchmarks.error_limits import limit_of
 from benchmarks.model_sets import Feed, ModelSet, model_set
-from tests.zoo.limits import limit, worst_error
+from tests.zoo.limits import worst_error
 
 TIMEOUT = 600.0
 
@@ -66,9 +67,7 @@ def check_model(models: ModelSet, model_id: str, level: str) -> dict[str, Any]:
             ]
         except FoldlineError as failure:
             return row | {"failure": str(failure)}
-        kind = models.kind(model_id)
-        spread = _spread(models.path(model_id), wanted) if kind == "quantised" else 0.0
-    return row | {"limit": limit(kind, spread)}
+    return row | {"limit": limit_of(models.path(model_id), models.kind(model_id), wanted)}
 
 
 def left_inputs(graph: Any, session: Any) -> Feed:
@@ -92,17 +91,6 @@ def contrib_operators(graph: Any) -> dict[str, int]:
             for inner in (attribute.g, *attribute.graphs):
                 found.update(contrib_operators(inner))
     return dict(sorted(found.items()))
-
-
-def _spread(path: Path, wanted: list[tuple[Feed, list[Any] | None]]) -> float:
-    """How far from what is wanted the model is at each of ONNX Runtime's own levels."""
-    sessions = [ort_session(path, level) for level in ORT_LEVELS]
-    return max(
-        worst_error(session.run(None, feed), expected)
-        for feed, expected in wanted
-        for session in sessions
-        if expected is not None
-    )
 
 
 def _check_all(ids: tuple[str, ...], levels: list[str], folder: tuple[str, ...]) -> int:

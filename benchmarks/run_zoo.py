@@ -23,8 +23,9 @@ from benchmarks.common import (
     table,
     write_results,
 )
-from benchmarks.model_sets import Feed, ModelSet, model_set
-from tests.zoo.limits import limit, worst_error
+from benchmarks.error_limits import limit_of
+from benchmarks.model_sets import ModelSet, model_set
+from tests.zoo.limits import worst_error
 
 TIMEOUT = 600.0
 
@@ -68,22 +69,10 @@ def check_model(models: ModelSet, model_id: str, level: str) -> dict[str, Any]:
     return {
         "session": [worst_error(session.run(None, feed), expected) for feed, expected in wanted],
         "export": [worst_error(rerun.run(None, feed), expected) for feed, expected in wanted],
-        "limit": limit(models.kind(model_id), _spread(models, model_id, wanted)),
+        "limit": limit_of(path, models.kind(model_id), wanted),
         "compile_seconds": compiled_at - start,
         "first_run_seconds": ran_at - compiled_at,
     }
-
-
-def _spread(models: ModelSet, model_id: str, wanted: list[tuple[Feed, list[Any]]]) -> float:
-    if models.kind(model_id) != "quantised":
-        return 0.0
-    levels = ("basic", "extended", "all")
-    sessions = [ort_session(models.path(model_id), level) for level in levels]
-    return max(
-        worst_error(session.run(None, feed), expected)
-        for session in sessions
-        for feed, expected in wanted
-    )
 
 
 def _check_all(models: Sequence[str], levels: Sequence[str], folder: Sequence[str]) -> int:

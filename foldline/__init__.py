@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from foldline.checking import check
     from foldline.compiler import CompiledModel, Compiler, compile, optimize, resume
+    from foldline.graph import ModelGraph
     from foldline.session import Session
     from foldline.support.errors import (
         FoldlineError,
@@ -18,6 +19,7 @@ if TYPE_CHECKING:
         PassFailed,
         ResourceLimit,
         RewriteError,
+        RuleFailed,
         UnsupportedOperator,
     )
     from foldline.support.options import set_options
@@ -32,9 +34,11 @@ __all__ = [
     "InvalidModel",
     "InvalidOption",
     "KernelFailed",
+    "ModelGraph",
     "PassFailed",
     "ResourceLimit",
     "RewriteError",
+    "RuleFailed",
     "Session",
     "UnsupportedOperator",
     "check",
@@ -47,6 +51,7 @@ __all__ = [
 _HOMES = {
     "CompiledModel": "foldline.compiler",
     "Compiler": "foldline.compiler",
+    "ModelGraph": "foldline.graph",
     "Session": "foldline.session",
     "check": "foldline.checking",
     "compile": "foldline.compiler",
@@ -58,6 +63,8 @@ _HOMES = {
 
 
 def __getattr__(name: str) -> Any:
+    if name == "transforms":
+        return import_module("foldline.transforms")
     if name not in __all__:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
     return getattr(import_module(_HOMES.get(name, "foldline.support.errors")), name)

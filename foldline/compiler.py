@@ -20,12 +20,14 @@ from foldline.dialects import load_dialects
 from foldline.dialects.onnx.verifier import verify_model
 from foldline.exporter import export_model, write_model
 from foldline.exporter.files import serialised
+from foldline.graph import ModelGraph
 from foldline.importer import Source, blamed_on, import_function, import_model
 from foldline.kernels.registry import GRADES
 from foldline.lowering import Program, lower
 from foldline.overrides import freeze_initializers, pin_shapes
 from foldline.session import Session
 from foldline.stages.observers import Dump, Observer, PrintAfter, load_dump
+from foldline.stages.rewrite.transform import Transform
 from foldline.stages.run import run_pipeline
 from foldline.support.debug_options import DebugOptions, resolve_debug
 from foldline.support.errors import InvalidArgumentError, InvalidModel
@@ -86,15 +88,27 @@ class CompiledModel:
         with self._lock:
             if self._program is None:
                 grades = GRADES[self.options["mode"]]
-                self._program = lower(self.module, grades=grades, read_function=import_function)
-        return Session(self._program, self.options.threads if threads is None else threads)
+                self._program = lower(
+                    self.module,
+                    grades=grades,
+                    read_function=import_function,
+                    weight_storage=self.options["weightStorage"],
+                )
+        applied = [row for row in self.report.rows if row.changes]
+        return Session(self._program, self.options.threads if threads is None else threads, applied)
+
+    def graph(self) -> ModelGraph:
+        """A copy of the model to search for patterns in and to run transforms on."""
+        return ModelGraph(self.module, {"mode": self.options["mode"]})
 
 
 class Compiler:
     """Compiles models under the options of a session."""
 
-    def __init__(self, options: Mapping[str, Any] | None = None):
+    def __init__(self, options: Mapping[str, Any] | None = None, rules: Sequence[Transform] = ()):
+        """`rules` are transforms of the user; they run in the fusion stage of every compile."""
         self.options = dict(options or {})
+        self.rules = tuple(rules)
 
     def compile(
         self,
@@ -103,11 +117,13 @@ class Compiler:
         options: Mapping[str, Any] | None = None,
         debug: DebugOptions | None = None,
         observers: Sequence[Observer] = (),
+        rules: Sequence[Transform] = (),
     ) -> CompiledModel:
         """Compile a path, bytes, file object or ModelProto, which is not modified.
 
-        `options` are the graph scope, stronger than the session's. Raises InvalidModel,
-        InvalidOption, InvalidArgumentError, PassFailed, KernelFailed.
+        `options` are the graph scope, stronger than the session's; `rules` come after the
+        session's. Raises InvalidModel, InvalidOption, InvalidArgumentError, PassFailed,
+        KernelFailed, RuleFailed.
         """
         resolved = resolve(options or {}, self.options)
         notes: list[str] = []
@@ -117,7 +133,8 @@ class Compiler:
             pin_shapes(module, resolved.input_shapes)
             if resolved["freezeInitializers"]:
                 freeze_initializers(module)
-            compiled = _through_stages(module, resolved, debug, observers)
+            rules = (*self.rules, *rules)
+            compiled = _through_stages(module, resolved, debug, observers, rules)
         compiled.report.remarks[:0] = [Remark("note", "import", "", "", "", n) for n in notes]
         return compiled
 
@@ -129,6 +146,7 @@ class Compiler:
         options: Mapping[str, Any] | None = None,
         debug: DebugOptions | None = None,
         observers: Sequence[Observer] = (),
+        rules: Sequence[Transform] = (),
     ) -> CompiledModel:
         """Go on from a dump with the stage `start_at`, as if the stages before had just run.
 
@@ -148,7 +166,8 @@ class Compiler:
         except (ParseError, UnicodeDecodeError) as error:
             raise InvalidModel(f"'{path}' is no dump: {error}") from error
         verify_model(module)
-        return _through_stages(module, resolved, debug, observers, start_at)
+        rules = (*self.rules, *rules)
+        return _through_stages(module, resolved, debug, observers, rules, start_at)
 
 
 def _through_stages(
@@ -156,6 +175,7 @@ def _through_stages(
     options: Options,
     debug: DebugOptions | None,
     observers: Sequence[Observer],
+    rules: Sequence[Transform],
     start_at: str | None = None,
 ) -> CompiledModel:
     shown = resolve_debug() if debug is None else debug
@@ -165,6 +185,7 @@ def _through_stages(
         observers=(*_debug_observers(shown), *observers),
         start_at=start_at,
         stop_after=shown.stop_after,
+        rules=rules,
     )
     return CompiledModel(module, report, options)
 
@@ -175,14 +196,17 @@ def compile(
     options: Mapping[str, Any] | None = None,
     debug: DebugOptions | None = None,
     observers: Sequence[Observer] = (),
+    rules: Sequence[Transform] = (),
 ) -> CompiledModel:
     """Compile a model: `Compiler().compile`."""
-    return Compiler().compile(model, options=options, debug=debug, observers=observers)
+    return Compiler(rules=rules).compile(model, options=options, debug=debug, observers=observers)
 
 
-def optimize(model: Source, *, options: Mapping[str, Any] | None = None) -> ModelProto:
+def optimize(
+    model: Source, *, options: Mapping[str, Any] | None = None, rules: Sequence[Transform] = ()
+) -> ModelProto:
     """A smaller, equal model: the message of the compiled one."""
-    return compile(model, options=options).to_proto()
+    return compile(model, options=options, rules=rules).to_proto()
 
 
 def resume(
@@ -192,9 +216,11 @@ def resume(
     options: Mapping[str, Any] | None = None,
     debug: DebugOptions | None = None,
     observers: Sequence[Observer] = (),
+    rules: Sequence[Transform] = (),
 ) -> CompiledModel:
     """Go on from a dump: `Compiler().resume`."""
-    return Compiler().resume(dump, start_at, options=options, debug=debug, observers=observers)
+    compiler = Compiler(rules=rules)
+    return compiler.resume(dump, start_at, options=options, debug=debug, observers=observers)
 
 
 def _debug_observers(debug: DebugOptions) -> tuple[Observer, ...]:

@@ -50,6 +50,8 @@ class Configuration:
     """Session scope."""
     debug: Mapping[str, Any]
     """A scope for `resolve_debug`."""
+    rules: tuple[str, ...] = ()
+    """Names of rules to enable; they are loaded by the command line, or installed."""
 
     def entry_for(self, model: Path) -> Entry:
         """The entry of a model that the caller names; without one, what holds for all."""
@@ -77,7 +79,8 @@ def load_config(source: str | Path) -> Configuration:
     refuse([f"{path}: {problem}" for problem in problems])
     if "dump-to" in debug:
         debug = {**debug, "dump-to": path.parent / debug["dump-to"]}
-    return Configuration(path, entries, _path(raw.get("output"), path.parent), options, debug)
+    output, rules = _path(raw.get("output"), path.parent), tuple(raw.get("rules", ()))
+    return Configuration(path, entries, output, options, debug, rules)
 
 
 def find_config(source: str | Path) -> Path:
@@ -179,6 +182,7 @@ class ConfigurationFile(_Settings):
         ]
     ] = Field(default=[])
     output: str | None = None
+    rules: list[str] = Field(default=[])
     debug: DebugSettings = DebugSettings()
 
 

@@ -6,7 +6,6 @@ import os
 import threading
 from collections.abc import Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any
 
 from onnx import ModelProto
@@ -22,35 +21,27 @@ from foldline.stages.passes.shapes.infer_shapes import InferShapes
 from foldline.stages.rewrite import convexity
 from foldline.stages.rewrite.defaults import DefaultsOptions, default_transforms
 from foldline.stages.rewrite.match import Lease, Match
-from foldline.stages.rewrite.optimize import MAX_ITERATIONS, inference_of, run_transforms
+from foldline.stages.rewrite.near_miss import NearMiss, nearest
+from foldline.stages.rewrite.optimize import inference_of, run_transforms
+from foldline.stages.rewrite.options import OptimizeOptions
 from foldline.stages.rewrite.order import Index
 from foldline.stages.rewrite.pattern import Pattern
 from foldline.stages.rewrite.replacement import Build, Replacer
-from foldline.stages.rewrite.search import find
+from foldline.stages.rewrite.search import Search
+from foldline.stages.rewrite.stage_step import allowed
 from foldline.stages.rewrite.transform import Transform
 from foldline.support.errors import InvalidArgumentError, RewriteError
 from foldline.support.options import resolve
 from foldline.support.rewrite_report import OptimizeReport
 
 
-@dataclass(frozen=True)
-class OptimizeOptions:
-    """How a graph is optimised."""
-
-    transforms: Sequence[Transform] | None = None
-    """Exactly these, built-in ones and the user's; None: the graph's default ones."""
-    defaults: DefaultsOptions | None = None
-    """What the default ones are made of; None: what suits the graph."""
-    max_iterations: int = MAX_ITERATIONS
-    verify: bool = False
-    """Verify the module after each transform."""
-
-
 class ModelGraph:
     """One model. All changes go through `optimize` and `replace`; a failed one changes nothing."""
 
-    def __init__(self, source: Source, options: Mapping[str, Any] | None = None):
-        self._module = import_model(source)
+    def __init__(self, source: Source | ModuleOp, options: Mapping[str, Any] | None = None):
+        """The graph of a model, or of a copy of a module. Raises what importing raises."""
+        is_module = isinstance(source, ModuleOp)
+        self._module = source.clone() if is_module else import_model(source)
         verify_model(self._module)
         self._options = resolve(options or {})
         self._lock = threading.Lock()
@@ -65,7 +56,7 @@ class ModelGraph:
     @property
     def nodes(self) -> list[NodeOp]:
         """All nodes in program order, those of bodies included."""
-        return Index.of(self._module).every
+        return Index(self._module).every
 
     def to_proto(self) -> ModelProto:
         """The model as a message."""
@@ -77,22 +68,29 @@ class ModelGraph:
 
     def default_transforms(self, options: DefaultsOptions | None = None) -> list[Transform]:
         """What `optimize` runs on this graph unless it is told otherwise."""
-        return default_transforms(self._module, options)
+        return default_transforms(self._module, self._options, options)
 
     def find_pattern(self, pattern: Pattern) -> list[Match]:
         """All occurrences of a pattern, in a fixed order; they may overlap.
 
         Raises InvalidArgumentError for a pattern that cannot be searched for.
         """
-        pattern.check()
-        return find(pattern.snapshot(), Index.of(self._module), self._lease).matches
+        return Search(pattern).find(Index(self._module), self._lease).matches
+
+    def near_misses(self, pattern: Pattern) -> list[NearMiss]:
+        """Where at least two nodes, and half of a pattern, match: how far, and what is different.
+
+        Raises InvalidArgumentError for a pattern that cannot be searched for.
+        """
+        found = Search(pattern).find(Index(self._module), self._lease)
+        return nearest(found.misses, {op for match in found.matches for op in match.ordered})
 
     def is_convex(self, nodes: Iterable[Operation]) -> bool:
         """Whether no path leaves the nodes, which stand in one graph, and comes back."""
         chosen = list(nodes)
         if not chosen:
             raise InvalidArgumentError("no node is given")
-        return convexity.is_convex(chosen, Index.of(self._module).order)
+        return convexity.is_convex(chosen, Index(self._module).order)
 
     def replace(
         self, outputs: Sequence[SSAValue], build: Build, inputs: Sequence[SSAValue]
@@ -105,12 +103,10 @@ class ModelGraph:
         with self._alone():
             context = self._context()
             nodes = _between(outputs, inputs)
-            replacer = Replacer(
-                context.rewriter, Index.of(self._module).order, inference_of(context)
-            )
-            new = replacer.replace(nodes, outputs, build)
+            replacer = Replacer(context.rewriter, Index(self._module), inference_of(context))
+            done = replacer.replace(nodes, outputs, build)
             self._renew(self._module)
-        return new
+        return done.values
 
     def optimize(self, options: OptimizeOptions | None = None) -> OptimizeReport:
         """Run transforms until an iteration changes nothing.
@@ -122,14 +118,20 @@ class ModelGraph:
             transforms = chosen.transforms
             if transforms is None:
                 transforms = self.default_transforms(chosen.defaults)
-            work = self._module.clone()
-            report = run_transforms(
-                PassContext(work, self._options),
-                transforms,
-                max_iterations=chosen.max_iterations,
-                verify=chosen.verify,
-            )
-            self._renew(work)
+            context = PassContext(self._module.clone(), self._options)
+            try:
+                report = run_transforms(
+                    context,
+                    allowed(context, transforms),
+                    max_iterations=chosen.max_iterations,
+                    verify=chosen.verify,
+                )
+            finally:
+                if chosen.trace is not None:
+                    for remark in context.remarks:
+                        chosen.trace(remark)
+            if not chosen.dry_run:
+                self._renew(context.module)
         return report
 
     def _context(self) -> PassContext:

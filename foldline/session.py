@@ -13,6 +13,7 @@ from foldline.kernels.blas import one_blas_thread
 from foldline.kernels.parallel import use_threads
 from foldline.lowering.program import Port, Program
 from foldline.support.errors import InvalidArgumentError
+from foldline.support.report import PassRow
 from foldline.support.suggest import did_you_mean
 
 
@@ -30,7 +31,12 @@ class NodeArg:
 class Session:
     """A program and the number of threads it may use. Many threads may run one session at once."""
 
-    def __init__(self, program: Program, threads: int | None = None):
+    def __init__(
+        self,
+        program: Program,
+        threads: int | None = None,
+        applied_passes: Sequence[PassRow] = (),
+    ):
         """`threads`: how many serve one run, by default one a processor; results are the same.
 
         Raises InvalidArgumentError for a number below 1.
@@ -39,6 +45,8 @@ class Session:
             raise InvalidArgumentError(f"threads must be at least 1, got {threads}")
         self.program = program
         self.threads = threads or os.cpu_count() or 1
+        self.applied_passes = tuple(applied_passes)
+        """The passes and rules that changed the model, in order, with nodes before and after."""
         self._feed = Feed(program.inputs)
         self._positions = {port.name: i for i, port in enumerate(program.outputs)}
 

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from foldline.kernels.conv_finish import Finish, done
 from foldline.kernels.precision import widening, widening_maker
 from foldline.kernels.registry import Array, Operand, Step, kernel, maker
 from foldline.kernels.windows import (
@@ -109,6 +110,13 @@ def conv_transpose(
     window = image_window(
         x.shape, w.shape, auto_pad, dilations, output_padding, output_shape, pads, strides
     )
+    return conv_transpose_step(x, w, group, window)
+
+
+def conv_transpose_step(
+    x: Operand, w: Operand, group: int, window: Window, finish: Finish = done
+) -> Step:
+    """How a ConvTranspose is computed, whatever is done to the finished parts of its result."""
     batch, depth, maps = x.shape[0], x.shape[1] // group, w.shape[1]
     taps, positions = math.prod(window.kernel), math.prod(window.output)
     block = max(1, min(maps, COLUMN_BYTES // max(1, taps * positions * x.dtype.itemsize)))
@@ -143,6 +151,7 @@ def conv_transpose(
             image[...] = 0 if b is None else b[first:last].reshape(-1, *(1,) * window.rank)
             seen = columns.reshape(1, stop - start, *window.kernel, *window.output)
             add_columns(seen, image, window)
+            finish(image)
 
         for_lanes(len(items), body)
         return out

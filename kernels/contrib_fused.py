@@ -176,7 +176,8 @@ def fused_matmul(
     With `transBatchA` the first axis of `a` moves to the last but one, then with `transA` its
     last two axes are swapped, and likewise for `b`. A vector stays as it is.
     """
-    seen_a, seen_b = _order(a, transBatchA, transA), _order(b, transBatchB, transB)
+    seen_a = seen_order(len(a.shape), transBatchA, transA)
+    seen_b = seen_order(len(b.shape), transBatchB, transB)
     product = matmul(_viewed(a, seen_a), _viewed(b, seen_b))
 
     def run(a: Array, b: Array, *, out: Array | None = None) -> Array:
@@ -202,9 +203,9 @@ def transpose_matmul(
     return fused_matmul(a, b, alpha=alpha, transA=transA, transB=transB)
 
 
-def _order(x: Operand, batch: int, last: int) -> tuple[int, ...]:
+def seen_order(rank: int, batch: int, last: int) -> tuple[int, ...]:
     """The order in which to see the axes of a factor."""
-    axes = list(range(len(x.shape)))
+    axes = list(range(rank))
     if len(axes) < 2:
         return tuple(axes)
     if batch:

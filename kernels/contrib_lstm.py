@@ -1,8 +1,4 @@
-"""DynamicQuantizeLSTM of ONNX Runtime: LSTM whose two products are of 8-bit integers.
-
-Sums and functions are as ONNX Runtime has them on one thread, to the last bit, since each output
-is quantised for the next step. On more threads it quantises some rows of a batch at a time.
-"""
+"""DynamicQuantizeLSTM of ONNX Runtime: LSTM whose two products are of 8-bit integers."""
 
 from __future__ import annotations
 
@@ -12,12 +8,9 @@ import numpy as np
 
 from foldline.kernels.contrib_integer_matmul import dynamic_quantize_matmul
 from foldline.kernels.lstm import lstm_step
-from foldline.kernels.rational_functions import rational_sigmoid, rational_tanh
 from foldline.kernels.recurrent import Cell, Product, biases, clipper, directions, run_layer
 from foldline.kernels.recurrent_activations import named_activations
 from foldline.kernels.registry import Array, Operand, maker
-
-FUNCTIONS = {"sigmoid": rational_sigmoid, "tanh": rational_tanh}
 
 
 @maker("DynamicQuantizeLSTM", domain="com.microsoft")
@@ -56,7 +49,6 @@ def dynamic_quantize_lstm(
         activation_beta,
         ("Sigmoid", "Tanh", "Tanh"),
         len(directions(direction)),
-        FUNCTIONS,
     )
     steps, batch, _ = x.shape
     kind = np.dtype(np.float32)
@@ -84,17 +76,15 @@ def dynamic_quantize_lstm(
     ) -> tuple[Array, ...]:
         def cell(d: int) -> Cell:
             of_inputs, of_outputs = by_direction[d]
-            bias_w, bias_r = biases(b, d, 4 * size)
             step = lstm_step(
                 of_outputs(r, r_scale, r_zero_point),
                 functions[d],
                 clipper(clip),
                 None if p is None else p[d].reshape(3, size),
                 input_forget,
-                bias_w + bias_r,
             )
-            no_bias = np.zeros(4 * size, np.float32)
-            return Cell(no_bias, step, of_inputs(w, w_scale, w_zero_point))
+            bias_w, bias_r = biases(b, d, 4 * size)
+            return Cell(bias_w + bias_r, step, of_inputs(w, w_scale, w_zero_point))
 
         initial = [initial_h, initial_c]
         return run_layer(x, w, initial, sequence_lens, cell, size, direction, layout=0)

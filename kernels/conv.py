@@ -14,6 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from foldline.kernels.conv_depthwise import depthwise_step
+from foldline.kernels.conv_finish import Finish, done, finish_all
 from foldline.kernels.conv_winograd import suits_winograd, winograd_step
 from foldline.kernels.matmul import TILE_WORK, matrix_product
 from foldline.kernels.parallel import parallel_for
@@ -85,17 +86,32 @@ def conv(
 ) -> Step:
     """Conv 1/11/22 as matrix products, if need be of transformed or gathered inputs."""
     window = conv_window(x.shape, w.shape, kernel_shape, strides, dilations, pads, auto_pad)
+    return conv_step(x, w, group, window)
+
+
+def conv_step(
+    x: Operand,
+    w: Operand,
+    group: int,
+    window: Window,
+    finish: Finish = done,
+    direct: bool = False,
+) -> Step:
+    """How a convolution is computed, whatever is done to the finished parts of its result.
+
+    `direct`: only as sums of products, which are exact for integers where the sums are.
+    """
     case = _Case.of(x, w, group, window)
     if case.is_pointwise:
-        return _pointwise_step(case)
-    if suits_winograd(case.channels, case.maps, group, window):
-        return _finite_or(winograd_step(x, w, window), _gathering_step(case))
+        return _pointwise_step(case, finish)
+    if not direct and suits_winograd(case.channels, case.maps, group, window):
+        return _finite_or(winograd_step(x, w, window), _gathering_step(case, done), finish)
     if case.group == case.channels == case.maps and window.rank > 1 and case.has_unit_strides:
-        return depthwise_step(case.batch, case.channels, window, case.dtype)
-    return _gathering_step(case)
+        return depthwise_step(case.batch, case.channels, window, case.dtype, finish)
+    return _gathering_step(case, finish)
 
 
-def _finite_or(fast: Step, safe: Step) -> Step:
+def _finite_or(fast: Step, safe: Step, finish: Finish) -> Step:
     """`fast`, or `safe` where an infinity, a NaN or an overflow reaches its result.
 
     Winograd's transforms mix what a tile sees: one infinity would make NaN of its neighbours too.
@@ -115,6 +131,7 @@ def _finite_or(fast: Step, safe: Step) -> Step:
             result = safe.run(x, w, scratch=scratch, out=out)
         if b is not None:
             np.add(result, b.reshape(-1, *(1,) * (result.ndim - 2)), out=result)
+        finish_all(result, finish)
         return result
 
     return Step(run, max(fast.scratch_bytes, safe.scratch_bytes))
@@ -179,7 +196,7 @@ class _Case:
         return max(self.window.kernel) == 1 and self.has_unit_strides and not self.has_pads
 
 
-def _pointwise_step(case: _Case) -> Step:
+def _pointwise_step(case: _Case, finish: Finish) -> Step:
     """`out[n, g] = weights[g] @ x[n, g]` without any copy."""
     by_group = (case.group, case.maps // case.group)
     multiply = matrix_product(by_group[1], case.depth, case.positions)
@@ -201,6 +218,7 @@ def _pointwise_step(case: _Case) -> Step:
                 np.add(results[n], bias, out=results[n])
 
         parallel_for(case.batch, image)
+        finish_all(out, finish)
         return out
 
     return Step(run)
@@ -219,7 +237,7 @@ class _Piece:
     fill: PaddedCopy
 
 
-def _gathering_step(case: _Case) -> Step:
+def _gathering_step(case: _Case, finish: Finish) -> Step:
     window, itemsize = case.window, case.dtype.itemsize
     pieces, groups, rows, padded = _pieces(case)
     per_group = case.channels // case.group
@@ -273,6 +291,7 @@ def _gathering_step(case: _Case) -> Step:
                 np.matmul(weights[piece.groups], columns, out=result)
             if bias is not None:
                 np.add(result, bias[piece.groups], out=result)
+            finish(result)
 
         for_lanes(len(pieces), body)
         return out

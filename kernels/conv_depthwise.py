@@ -12,6 +12,7 @@ from itertools import product
 
 import numpy as np
 
+from foldline.kernels.conv_finish import Finish, done
 from foldline.kernels.registry import Array, Step
 from foldline.kernels.windows import (
     PaddedCopy,
@@ -27,7 +28,13 @@ BLOCK_BYTES = 256 << 10
 """Channels taken at a time: their padded images and sums should stay in the second-level cache."""
 
 
-def depthwise_step(batch: int, channels: int, window: Window, dtype: np.dtype[np.generic]) -> Step:
+def depthwise_step(
+    batch: int,
+    channels: int,
+    window: Window,
+    dtype: np.dtype[np.generic],
+    finish: Finish = done,
+) -> Step:
     """X `(batch, channels, *spatial)`, W `(channels, 1, *kernel)`, two spatial axes or more."""
     itemsize = dtype.itemsize
     padded = tuple(o + e - 1 for o, e in zip(window.output, window.extent, strict=True))
@@ -87,6 +94,7 @@ def depthwise_step(batch: int, channels: int, window: Window, dtype: np.dtype[np
                 np.copyto(result, whole[kept])
             else:
                 np.add(whole[kept], b[start:stop].reshape(-1, *(1,) * window.rank), out=result)
+            finish(result)
 
         for_lanes(len(items), body)
         return out

@@ -34,6 +34,29 @@ def deform_conv(
     `offset` is `(batch, offset_group * taps * rank, *output)` and `mask`
     `(batch, offset_group * taps, *output)`. Reading is linear along each axis; outside X is zero.
     """
+    window, columns = deformed_columns(
+        x, w, offset, mask, dilations, kernel_shape, offset_group, pads, strides
+    )
+    batch, depth, positions = len(x), columns.shape[1] // group, columns.shape[2]
+    weights = w.reshape(group, w.shape[0] // group, depth)
+    out = np.matmul(weights, columns.reshape(batch, group, depth, positions))
+    if b is not None:
+        out += b.reshape(group, -1, 1)
+    return out.reshape(batch, w.shape[0], *window.output)
+
+
+def deformed_columns(
+    x: Array,
+    w: Array,
+    offset: Array,
+    mask: Array | None,
+    dilations: Sequence[int] | None,
+    kernel_shape: Sequence[int] | None,
+    offset_group: int,
+    pads: Sequence[int] | None,
+    strides: Sequence[int] | None,
+) -> tuple[Window, Array]:
+    """The window, and what its taps read: `(batch, channels * taps, positions)`."""
     shape = tuple(kernel_shape or w.shape[2:])
     window = sliding_window(x.shape[2:], shape, strides=strides, dilations=dilations, pads=pads)
     batch, taps, positions = x.shape[0], math.prod(shape), math.prod(window.output)
@@ -46,12 +69,7 @@ def deform_conv(
         columns[:, :, :, index] = _read(planes, places, window.spatial)
         if factors is not None:
             columns[:, :, :, index] *= factors[:, :, index]
-    depth = x.shape[1] // group * taps
-    weights = w.reshape(group, w.shape[0] // group, depth)
-    out = np.matmul(weights, columns.reshape(batch, group, depth, positions))
-    if b is not None:
-        out += b.reshape(group, -1, 1)
-    return out.reshape(batch, w.shape[0], *window.output)
+    return window, columns.reshape(batch, x.shape[1] * taps, positions)
 
 
 def _places(window: Window, tap: tuple[int, ...], dtype: np.dtype[np.generic]) -> Array:

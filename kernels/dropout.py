@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from foldline.kernels.exact_bits import canonical
 from foldline.kernels.precision import working_dtype
 from foldline.kernels.registry import Array, kernel
 
 
-@kernel("Dropout", until=7, view=True)
+@kernel("Dropout", until=7, view=True, exact=True)
 def dropout_6(
     x: Array,
     *,
@@ -42,7 +43,7 @@ def dropout_10(
     return _kept(x, np.dtype(np.bool_), output_count)
 
 
-@kernel("Dropout", since=12, view=True)
+@kernel("Dropout", since=12, view=True, exact=True)
 def dropout(
     x: Array,
     ratio: Array | None = None,
@@ -74,4 +75,4 @@ def _drop(x: Array, ratio: float, seed: Any) -> tuple[Array, Array]:
     wide = working_dtype(x.dtype).type
     kept = np.where(mask, x.astype(wide), wide(0))
     scale = wide(1 / (1 - ratio)) if ratio < 1 else wide(0)
-    return (kept * scale).astype(x.dtype), np.asarray(mask)
+    return canonical(np.asarray((kept * scale).astype(x.dtype))), np.asarray(mask)

@@ -13,7 +13,9 @@ import numpy as np
 
 from foldline.kernels.activation import parametric_slope, shrink
 from foldline.kernels.arithmetic import divide, modulo
+from foldline.kernels.cumulative import cum_prod, cum_sum
 from foldline.kernels.exact_bits import canonical, canonicalised, maximum, minimum
+from foldline.kernels.generation import range_
 from foldline.kernels.precision import widening
 from foldline.kernels.registry import Array, kernel
 from foldline.kernels.ufuncs import (
@@ -51,6 +53,9 @@ for _op_type, _function in (
     register_binary_before_7(_op_type, _exact, consumed_inputs=True, grade="exact")
 
 kernel("Mod", inplace=(0, 1), grade="exact")(canonicalised(modulo))
+kernel("Range", grade="exact")(canonicalised(range_))
+kernel("CumSum", grade="exact")(canonicalised(cum_sum))
+kernel("CumProd", grade="exact")(canonicalised(cum_prod))
 kernel("Shrink", inplace=(0,), grade="exact")(canonicalised(shrink))
 
 

@@ -20,6 +20,7 @@ from foldline.kernels.registry import Array
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 _INTEGERS: dict[int, np.dtype[Any]] = {
+    1: np.dtype(np.int8),
     2: np.dtype(np.int16),
     4: np.dtype(np.int32),
     8: np.dtype(np.int64),
@@ -87,16 +88,17 @@ def _sign(is_negative: Array) -> Array:
 
 
 def ordered(x: Array) -> Array:
-    """Integers in the order of the floats `x` of 16, 32 or 64 bits: -0 below +0, NaN on top."""
+    """Integers in the order of the floats `x`: -0 below +0, NaN on top."""
     integer = _INTEGERS[x.dtype.itemsize]
     bits = canonical(x.copy()).view(integer)
-    return bits ^ ((bits >> (8 * integer.itemsize - 1)) & np.iinfo(integer).max)
+    return np.asarray(bits ^ ((bits >> (8 * integer.itemsize - 1)) & np.iinfo(integer).max))
 
 
 def from_ordered(keys: Array, dtype: np.dtype[Any]) -> Array:
     """What `ordered` made the integers of."""
     integer = _INTEGERS[dtype.itemsize]
-    return (keys ^ ((keys >> (8 * integer.itemsize - 1)) & np.iinfo(integer).max)).view(dtype)
+    bits = keys ^ ((keys >> (8 * integer.itemsize - 1)) & np.iinfo(integer).max)
+    return np.asarray(bits).view(dtype)
 
 
 def greatest(x: Array, axes: tuple[int, ...] | None, keepdims: bool = False) -> Array:
@@ -118,4 +120,5 @@ def least(x: Array, axes: tuple[int, ...] | None, keepdims: bool = False) -> Arr
         high = True if x.dtype.kind == "b" else np.iinfo(x.dtype).max
         return np.asarray(np.minimum.reduce(x, axes, initial=high, keepdims=keepdims))
     # NaN is below all numbers once its sign is turned, and so is every number in its place.
-    return canonical(np.negative(greatest(np.negative(x), axes, keepdims)))
+    turned = greatest(np.asarray(np.negative(x)), axes, keepdims)
+    return canonical(np.asarray(np.negative(turned)))

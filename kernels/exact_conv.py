@@ -89,18 +89,14 @@ def _padded(x: Array, window: Window) -> Array:
     return padded
 
 
-def _seen(padded: Array, window: Window, tap: Sequence[int], rows: slice) -> Array:
-    """What a tap sees at the positions of `rows` of the first spatial axis, as a view."""
+def _seen(padded: Array, window: Window, tap: Sequence[int]) -> Array:
+    """What a tap sees, as a view."""
     spans = [
         slice(at * dilation, at * dilation + (count - 1) * stride + 1, stride)
         for at, dilation, count, stride in zip(
             tap, window.dilations, window.output, window.strides, strict=True
         )
     ]
-    if spans:
-        first = spans[0].start + rows.start * window.strides[0]
-        last = spans[0].start + (rows.stop - 1) * window.strides[0] + 1
-        spans[0] = slice(first, last, window.strides[0])
     return padded[(..., *spans)]
 
 
@@ -113,7 +109,6 @@ def _by_taps(padded: Array, w: Array, window: Window) -> Array:
     size = max(1, maps * math.prod(window.output))
     spans = even_spans(channels, -(-channels * size // TAP_ELEMENTS))
     pieces = list(pairs_of(range(batch), spans))
-    rows = slice(0, window.output[0])
 
     def piece(index: int) -> None:
         n, span = pieces[index]
@@ -122,7 +117,7 @@ def _by_taps(padded: Array, w: Array, window: Window) -> Array:
         terms = np.empty_like(into)
         for tap in window.taps():
             factor = weights[(some, slice(None), *tap)].reshape(-1, maps, *(1,) * window.rank)
-            np.multiply(_seen(padded[n, some], window, tap, rows)[:, None], factor, out=terms)
+            np.multiply(_seen(padded[n, some], window, tap)[:, None], factor, out=terms)
             np.add(into, terms, out=into)
 
     if out.size:
@@ -133,23 +128,32 @@ def _by_taps(padded: Array, w: Array, window: Window) -> Array:
 def _gathered(padded: Array, w: Array, group: int, window: Window, out: Array) -> None:
     """Fill `out`: gather columns, some rows of the output at a time, and multiply."""
     channels, maps = w.shape[1], w.shape[0] // group
-    weights = w.reshape(group, maps, -1)
-    taps = list(window.taps())
+    weights = w.reshape(group, maps, math.prod(w.shape[1:]))
     line = weights.shape[2] * math.prod(window.output[1:])
     spans = even_spans(window.output[0], -(-line * window.output[0] // COLUMN_ELEMENTS))
     for n, g, span in pairs_of(range(len(out)), range(group), spans):
         rows = slice(*span)
         inputs = padded[n, g * channels : (g + 1) * channels]
-        shape = (rows.stop - rows.start, *window.output[1:])
-        if len(taps) == 1:
-            columns = _seen(inputs, window, taps[0], rows).reshape(channels, math.prod(shape))
-        else:
-            gathered = np.empty((channels, len(taps), *shape), out.dtype)
-            for index, tap in enumerate(taps):
-                gathered[:, index] = _seen(inputs, window, tap, rows)
-            columns = gathered.reshape(channels * len(taps), math.prod(shape))
+        positions = (rows.stop - rows.start) * math.prod(window.output[1:])
+        columns = _columns(inputs, window, rows).reshape(weights.shape[2], positions)
         into = out[n, g * maps : (g + 1) * maps, rows]
         into[...] = product(weights[g], columns).reshape(into.shape)
+
+
+def _columns(inputs: Array, window: Window, rows: slice) -> Array:
+    """What each tap of each channel sees, `(channels, *kernel, *output)`, as a view of inputs."""
+    inputs = inputs[:, rows.start * window.strides[0] :]
+    steps = inputs.strides[1:]
+    return np.lib.stride_tricks.as_strided(
+        inputs,
+        (len(inputs), *window.kernel, rows.stop - rows.start, *window.output[1:]),
+        (
+            inputs.strides[0],
+            *(step * dilation for step, dilation in zip(steps, window.dilations, strict=True)),
+            *(step * stride for step, stride in zip(steps, window.strides, strict=True)),
+        ),
+        writeable=False,
+    )
 
 
 def _with_bias(result: Array, b: Array | None) -> Array:

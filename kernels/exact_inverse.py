@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from foldline.kernels.exact_steps import (
     Floats,
@@ -76,7 +77,7 @@ def acos(x: Floats) -> Floats:
     return np.where(is_great, np.where(x < 0, opposite, 2.0 * (angle + curve)), small)
 
 
-def _half_angle(size: Floats) -> tuple[Floats, Floats, Floats]:
+def _half_angle(size: Floats) -> tuple[npt.NDArray[np.bool_], Floats, Floats]:
     """Which are above 1/2, s, and what asin s adds to it."""
     is_great = size > 0.5
     square = np.where(is_great, (1.0 - size) * 0.5, size * size)

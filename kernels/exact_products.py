@@ -25,7 +25,7 @@ TILE_WORK = 2 << 20
 MOST_TILES = 8
 UPDATE_ELEMENTS = 16 << 10
 """Elements of a result updated at a time: they and the products stay in cache."""
-LEAST_WIDTH = 8
+LEAST_WIDTH = 32
 """A narrower result is computed as its transpose, if that is wider."""
 
 

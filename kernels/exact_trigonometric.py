@@ -9,6 +9,7 @@ cos r = 1 - r^2 / 2 + r^4 C(r^2)
 from __future__ import annotations
 
 import functools
+import math
 from typing import Any
 
 import numpy as np
@@ -185,11 +186,13 @@ def _reduced_far(x: Floats) -> tuple[Floats, Floats, Integers]:
             total = total + (before * low >> _HALF_WORD) + before * high
         limbs.append((total & _LIMB_MASK).astype(np.int64))
         carry = total >> _HALF_WORD
-    quadrant = (limbs[-1] + (1 << 29)) >> 30
+    quadrant: Integers = (limbs[-1] + (1 << 29)) >> 30
     limbs[-1] = limbs[-1] - (quadrant << 30)
     rest, lost = np.zeros_like(x), np.zeros_like(x)
     for index in reversed(range(_LIMBS)):
-        rest, more = two_sum(rest, limbs[index].astype(np.float64) * 2.0 ** (32 * index - 190))
+        rest, more = two_sum(
+            rest, limbs[index].astype(np.float64) * math.ldexp(1.0, 32 * index - 190)
+        )
         lost = lost + more
     rest, lost = fast_two_sum(rest, lost)
     high_angle, low_angle = two_product(rest, _HALF_PI[0])

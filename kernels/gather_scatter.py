@@ -61,7 +61,7 @@ def gather_nd(data: Array, indices: Array, *, batch_dims: int = 0) -> Array:
     return data[(*batch, *_tuples(data, indices, batch_dims), ...)]
 
 
-@kernel("Scatter", inplace=(0,))
+@kernel("Scatter", inplace=(0,), exact=True)
 def scatter(
     data: Array, indices: Array, updates: Array, *, axis: int = 0, out: Array | None = None
 ) -> Array:
@@ -107,7 +107,7 @@ def scatter_nd(
     return result
 
 
-@kernel("TensorScatter", inplace=(0,))
+@kernel("TensorScatter", inplace=(0,), exact=True)
 def tensor_scatter(
     past_cache: Array,
     update: Array,

@@ -10,26 +10,35 @@ which types and constants prove that; the blocks are added as int32, which wraps
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 
 import numpy as np
 
-from foldline.kernels.conv import conv
+from foldline.kernels.conv import conv_step, conv_window
+from foldline.kernels.epilogue import Apply
 from foldline.kernels.matmul import matrix_product
 from foldline.kernels.registry import Array, Operand, Step
-from foldline.kernels.windows import even_spans
+from foldline.kernels.windows import aligned_size, even_spans, scratch_view
 
 EXACT_SUM = 1 << 24
 """Every integer up to here is a float32."""
+
+_ZERO = np.float32(0)
 
 Spans = list[tuple[int, int]]
 
 
 def centred(x: Array, zero: Array | None) -> Array:
     """`x - zero` as float32; both of 8 bits."""
-    if zero is None or not zero.any():
-        return x.astype(np.float32)
-    return np.subtract(x, zero, dtype=np.float32)
+    return centre(x, zero, np.empty(x.shape, np.float32))
+
+
+def centre(x: Array, zero: Array | None, out: Array) -> Array:
+    """`x - zero` in `out`, of floats; both of 8 bits."""
+    np.copyto(out, x)
+    if zero is not None and zero.any():
+        np.subtract(out, zero, out=out)
+    return out
 
 
 def row_zero(zero: Array | None) -> Array | None:
@@ -49,30 +58,82 @@ def exact_matmul(
 
     Zero points broadcast to their factor, except that a vector for `a` has one for each row.
     """
-    k = a.shape[-1]
-    kept = _constant(b, b_zero)
-    flat = len(b.shape) == 2
-    spans = _spans(k, _largest(a, a_zero), _largest(b, b_zero), kept if flat else None)
-    assert spans is not None, "two bytes multiply to less than EXACT_SUM"
-    rows, n = math.prod(a.shape[:-1]), b.shape[-1]
-    multiply = matrix_product(rows, k, n)
+    return ExactMatMul(a, b, a_zero, b_zero).integers
 
-    def product(a: Array, b: Array) -> Array:
-        if not flat:
+
+class ExactMatMul:
+    """The way to compute products of 8-bit integers of given shapes, see `exact_matmul`."""
+
+    def __init__(self, a: Operand, b: Operand, a_zero: Operand | None, b_zero: Operand | None):
+        self._k = a.shape[-1]
+        self._kept = _constant(b, b_zero)
+        self._is_flat = len(b.shape) == 2
+        spans = _spans(
+            self._k,
+            _largest(a, a_zero),
+            _largest(b, b_zero),
+            self._kept if self._is_flat else None,
+        )
+        assert spans is not None, "two bytes multiply to less than EXACT_SUM"
+        self._spans = spans
+        self._rows, self._n = math.prod(a.shape[:-1]), b.shape[-1]
+        self._multiply = matrix_product(self._rows, self._k, self._n)
+
+    def integers(self, a: Array, b: Array, a_zero: Array | None, b_zero: Array | None) -> Array:
+        """The product as int32."""
+        left = centred(a, row_zero(a_zero))
+        return self._shaped(left, _sum(self._parts(left, b, b_zero)))
+
+    def floats(
+        self,
+        left: Array,
+        b: Array,
+        b_zero: Array | None,
+        apply: Apply | None = None,
+        out: Array | None = None,
+    ) -> Array:
+        """The product as int32, rounded to float32; `left` is what `centred` makes of `a`.
+
+        `apply` is called for tiles of it, as `foldline.kernels.epilogue` says.
+        """
+        if self._is_flat and len(self._spans) == 1:
+            right = self._kept if self._kept is not None else centred(b, b_zero)
+            result = np.empty((self._rows, self._n), np.float32)
+            into = result if out is None else out.reshape(self._rows, self._n)
+            self._multiply(left.reshape(self._rows, self._k), right, into, _positive(apply))
+            return self._shaped(left, into)
+        result = _sum(self._parts(left, b, b_zero)).astype(np.float32)
+        flat = result.reshape(self._rows, -1) if self._is_flat else result.reshape(-1, self._n)
+        if apply is not None and result.size:
+            apply(flat, 0, 0, *flat.shape)
+        return self._shaped(left, result)
+
+    def _parts(self, left: Array, b: Array, b_zero: Array | None) -> Iterator[Array]:
+        right = self._kept if self._kept is not None else centred(b, b_zero)
+        left = left.reshape(self._rows, self._k) if self._is_flat else left
+        for start, stop in self._spans:
+            yield self._product(left[..., start:stop], _rows(right, start, stop))
+
+    def _product(self, a: Array, b: Array) -> Array:
+        if not self._is_flat:
             return np.asarray(np.matmul(a, b))
-        result = np.empty((rows, n), np.float32)
-        multiply(a, b, result)
+        result = np.empty((self._rows, self._n), np.float32)
+        self._multiply(a, b, result)
         return result
 
-    def run(a: Array, b: Array, a_zero: Array | None, b_zero: Array | None) -> Array:
-        left = centred(a, row_zero(a_zero))
-        shape = (*left.shape[:-1], n)
-        left = left.reshape(rows, k) if flat else left
-        right = kept if kept is not None else centred(b, b_zero)
-        total = _sum(product(left[..., i:j], _rows(right, i, j)) for i, j in spans)
-        return total.reshape(shape) if flat else total
+    def _shaped(self, left: Array, result: Array) -> Array:
+        return result.reshape(*left.shape[:-1], self._n) if self._is_flat else result
 
-    return run
+
+def _positive(apply: Apply | None) -> Apply:
+    """`apply`, after a product of float32 has become one of integers, which have no -0."""
+
+    def finish(tile: Array, row0: int, col0: int, rows: int, cols: int) -> None:
+        np.add(tile, _ZERO, out=tile)
+        if apply is not None:
+            apply(tile, row0, col0, rows, cols)
+
+    return finish
 
 
 def _rows(matrix: Array, start: int, stop: int) -> Array:
@@ -91,8 +152,12 @@ def exact_conv(
     kernel_shape: Sequence[int] | None,
     pads: Sequence[int] | None,
     strides: Sequence[int] | None,
+    headroom: int | None = None,
 ) -> Step:
     """The way to compute the int32 convolution of (x, w, x_zero, w_zero), padded with `x_zero`.
+
+    With `headroom` it is float32, where every result stays exact with so much added to it: in
+    `out`, which may be given for float32 results only, or in scratch.
 
     Blocks are of channels. Where they cannot be, that is for a long sum in several groups or
     under a huge window, one product in float64 is exact. ValueError when shapes do not fit.
@@ -102,34 +167,41 @@ def exact_conv(
     kept = _constant(w, w_zero, len(w.shape))
     taps = math.prod(w.shape[2:])
     sizes = None if kept is None else np.abs(kept).reshape(*kept.shape[:2], taps).sum(axis=2).T
-    spans = _spans(w.shape[1], _largest(x, x_zero), _largest(w, w_zero) * taps, sizes)
+    largest = _largest(x, x_zero), _largest(w, w_zero) * taps
+    spans = _spans(w.shape[1], *largest, sizes)
+    as_float = headroom is not None and (_most(w.shape[1], *largest, sizes) + headroom <= EXACT_SUM)
     dtype = np.dtype(np.float32)
     if spans is None or (group > 1 and len(spans) > 1):
         spans, dtype = [(0, w.shape[1])], np.dtype(np.float64)
         kept = None if kept is None else kept.astype(dtype)
 
+    window = conv_window(x.shape, w.shape, kernel_shape, strides, dilations, pads, auto_pad)
+
     def step(start: int, stop: int) -> Step:
-        return conv(
+        return conv_step(
             Operand((x.shape[0], group * (stop - start), *x.shape[2:]), dtype),
             Operand((w.shape[0], stop - start, *w.shape[2:]), dtype),
-            auto_pad=auto_pad,
-            dilations=dilations,
-            group=group,
-            kernel_shape=kernel_shape,
-            pads=pads,
-            strides=strides,
+            group,
+            window,
+            direct=True,
         )
 
     steps = [step(start, stop) for start, stop in spans]
+    shape = (x.shape[0], w.shape[0], *window.output)
+    inputs_at = aligned_size((max(step.scratch_bytes for step in steps),), 1)
+    result_at = inputs_at + aligned_size(x.shape, dtype.itemsize)
 
     def run(
         x: Array,
         w: Array,
         x_zero: Array | None,
         w_zero: Array | None,
-        scratch: Array | None = None,
+        scratch: Array,
+        out: Array | None = None,
     ) -> Array:
-        inputs = centred(x, x_zero).astype(dtype, copy=False)
+        inputs = scratch_view(scratch, inputs_at, x.shape, dtype)
+        result = scratch_view(scratch, result_at, shape, dtype) if out is None else out
+        centre(x, x_zero, inputs)
         weights = kept
         if weights is None:
             weights = centred(w, map_zero(w_zero, w.ndim)).astype(dtype, copy=False)
@@ -137,14 +209,16 @@ def exact_conv(
         def part(step: Step, span: tuple[int, int]) -> Array:
             keywords = {"scratch": scratch} if step.scratch_bytes else {}
             if len(spans) == 1:
-                return step.run(inputs, weights, **keywords)
+                return step.run(inputs, weights, out=result, **keywords)
             some = slice(*span)
             channels = np.ascontiguousarray(inputs[:, some])
-            return step.run(channels, np.ascontiguousarray(weights[:, some]), **keywords)
+            filters = np.ascontiguousarray(weights[:, some])
+            return step.run(channels, filters, out=result, **keywords)
 
-        return _sum(map(part, steps, spans))
+        parts = map(part, steps, spans)
+        return next(parts) if as_float else _sum(parts)
 
-    return Step(run, max(step.scratch_bytes for step in steps))
+    return Step(run, result_at + aligned_size(shape, dtype.itemsize))
 
 
 def _sum(parts: Iterable[Array]) -> Array:
@@ -173,6 +247,12 @@ def _largest(x: Operand, zero: Operand | None) -> int:
     if zero is not None and zero.value is not None and zero.value.size:
         points = int(zero.value.min()), int(zero.value.max())
     return max(info.max - points[0], points[-1] - info.min)
+
+
+def _most(count: int, left: int, right: int, sizes: Array | None) -> int:
+    """The greatest absolute value that a sum may have; see `_spans`."""
+    per_sum = count * right if sizes is None else int(np.abs(sizes).sum(axis=0).max(initial=0))
+    return left * per_sum
 
 
 def _spans(count: int, left: int, right: int, sizes: Array | None) -> Spans | None:

@@ -25,7 +25,7 @@ def negative_log_likelihood_loss(
     "mean", which divides by the sum of the weights that count. IndexError when another class is
     not in `[0, C)`, ValueError for an unknown reduction.
     """
-    loss = _loss(
+    loss = class_loss(
         widened(x), target, None if weight is None else widened(weight), ignore_index, reduction
     )
     return rounded(loss, x.dtype)
@@ -46,14 +46,14 @@ def softmax_cross_entropy_loss(
     Raises like NegativeLogLikelihoodLoss.
     """
     log_prob = log_softmax_reference(widened(scores), axis=1)
-    loss = _loss(
+    loss = class_loss(
         log_prob, labels, None if weights is None else widened(weights), ignore_index, reduction
     )
     loss = rounded(loss, scores.dtype)
     return loss if output_count == 1 else (loss, rounded(log_prob, scores.dtype))
 
 
-def _loss(
+def class_loss(
     log_prob: Array,
     target: Array,
     weight: Array | None,

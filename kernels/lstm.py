@@ -9,6 +9,7 @@ import numpy as np
 from foldline.kernels.precision import widened
 from foldline.kernels.recurrent import (
     Cell,
+    Multiply,
     Product,
     State,
     Step,
@@ -54,22 +55,44 @@ def lstm(
         ("Sigmoid", "Tanh", "Tanh"),
         len(directions(direction)),
     )
+    return lstm_layer(
+        x, w, r, b, sequence_lens, initial_h, initial_c, p, functions, np.matmul,
+        clip, direction, layout, input_forget,
+    )  # fmt: skip
+
+
+def lstm_layer(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None,
+    lengths: Array | None,
+    initial_h: Array | None,
+    initial_c: Array | None,
+    p: Array | None,
+    functions: Sequence[Sequence[Activation]],
+    multiply: Multiply,
+    clip: float | None,
+    direction: str,
+    layout: int,
+    input_forget: int,
+) -> tuple[Array, ...]:
+    """LSTM with given activations for each direction and a given product of matrices."""
     size = r.shape[-1]
 
     def cell(d: int) -> Cell:
-        recurrence = widened(r[d]).T
+        weights, recurrence = widened(w[d]).T, widened(r[d]).T
         step = lstm_step(
-            lambda h: np.matmul(h, recurrence),
+            lambda h: multiply(h, recurrence),
             functions[d],
             clipper(clip),
             None if p is None else widened(p[d]).reshape(3, size),
             input_forget,
         )
         bias_w, bias_r = biases(b, d, r.shape[1])
-        return Cell(bias_w + bias_r, step)
+        return Cell(bias_w + bias_r, step, lambda rows: multiply(rows, weights))
 
-    initial = [initial_h, initial_c]
-    return run_layer(x, widened(w), initial, sequence_lens, cell, size, direction, layout)
+    return run_layer(x, w, [initial_h, initial_c], lengths, cell, size, direction, layout)
 
 
 def lstm_step(
@@ -78,12 +101,10 @@ def lstm_step(
     clipped: Activation,
     peep: Array | None,
     input_forget: int,
-    bias: Array | None = None,
 ) -> Step:
     """The step of a cell; `recur` takes the last output to what it adds to the gates.
 
-    `functions` are those of the gates, the cell and the output; `peep` is `(3, hidden)`. `bias` is
-    added to the gates after that.
+    `functions` are those of the gates, the cell and the output; `peep` is `(3, hidden)`.
     """
     f, g, h = functions
 
@@ -92,8 +113,6 @@ def lstm_step(
         size = c.shape[1]
         gates = recur(last)
         np.add(gates, projected, out=gates)
-        if bias is not None:
-            np.add(gates, bias, out=gates)
         i, o, forget = (gates[:, n * size : (n + 1) * size] for n in range(3))
         if peep is None:
             iof = f(clipped(gates[:, : 3 * size]))

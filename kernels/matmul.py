@@ -1,16 +1,22 @@
 """MatMul 1/9/13 and Gemm 1/6/7/9/11/13.
 
 A large product is cut into tiles chosen from its shape alone. The cut follows the longer side of
-the result, because BLAS packs the other operand anew for every tile.
+the result, because BLAS packs the other operand anew for every tile. MatMul, Gemm and the fused
+Linear are one function of the same tiles, so they agree bit for bit.
+
+BLAS sums in another order where an operand is given column by column, so that the last bits would
+hang on how an operand came to be. Such operands are copied first: only shapes decide.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from typing import NamedTuple, Protocol
 
 import numpy as np
 
+from foldline.kernels.epilogue import Apply
 from foldline.kernels.parallel import parallel_for
 from foldline.kernels.precision import rounded, widening, widening_maker
 from foldline.kernels.registry import Array, Operand, kernel, maker
@@ -22,35 +28,68 @@ TILE_WORK = 24 << 20
 MOST_TILES = 8
 LEAST_TILE_SIDE = 128
 
-Product = Callable[[Array, Array, Array], None]
+
+class Tile(NamedTuple):
+    """A part of a matrix."""
+
+    row0: int
+    col0: int
+    rows: int
+    cols: int
+
+
+class Product(Protocol):
+    """Computes `out[m, n] = a[m, k] @ b[k, n]`; `out` and tiles of it may be strided."""
+
+    def __call__(self, a: Array, b: Array, out: Array, apply: Apply | None = None) -> None:
+        """`apply` is called for each tile once it is finished, see `foldline.kernels.epilogue`."""
+        ...
+
+
+def product_tiles(m: int, k: int, n: int) -> tuple[Tile, ...]:
+    """The tiles of a product: k decides what a tile is worth, m and n are cut accordingly."""
+    if not m or not n:
+        return ()
+    tiles = min(MOST_TILES, m * k * n // TILE_WORK, max(m, n) // LEAST_TILE_SIDE)
+    spans = even_spans(max(m, n), max(tiles, 1))
+    if m > n:
+        return tuple(Tile(start, 0, stop - start, n) for start, stop in spans)
+    return tuple(Tile(0, start, m, stop - start) for start, stop in spans)
 
 
 def matrix_product(m: int, k: int, n: int) -> Product:
-    """The way to compute `out[m, n] = a[m, k] @ b[k, n]`; `out` and tiles of it may be strided."""
-    tiles = min(MOST_TILES, m * k * n // TILE_WORK, max(m, n) // LEAST_TILE_SIDE)
-    if tiles <= 1:
+    """The way to compute a product of these sizes."""
+    tiles = product_tiles(m, k, n)
+    if len(tiles) <= 1:
         return _whole
-    spans = even_spans(max(m, n), tiles)
 
-    def by_rows(a: Array, b: Array, out: Array) -> None:
-        def tile(index: int) -> None:
-            start, stop = spans[index]
-            np.matmul(a[start:stop], b, out=out[start:stop])
+    def in_tiles(a: Array, b: Array, out: Array, apply: Apply | None = None) -> None:
+        def compute(index: int) -> None:
+            row0, col0, rows, cols = tile = tiles[index]
+            part = out[row0 : row0 + rows, col0 : col0 + cols]
+            np.matmul(a[row0 : row0 + rows], b[:, col0 : col0 + cols], out=part)
+            if apply is not None:
+                apply(part, *tile)
 
-        parallel_for(len(spans), tile)
+        parallel_for(len(tiles), compute)
 
-    def by_columns(a: Array, b: Array, out: Array) -> None:
-        def tile(index: int) -> None:
-            start, stop = spans[index]
-            np.matmul(a, b[:, start:stop], out=out[:, start:stop])
-
-        parallel_for(len(spans), tile)
-
-    return by_rows if m > n else by_columns
+    return in_tiles
 
 
-def _whole(a: Array, b: Array, out: Array) -> None:
+def _whole(a: Array, b: Array, out: Array, apply: Apply | None = None) -> None:
     np.matmul(a, b, out=out)
+    if apply is not None and out.size:
+        apply(out, 0, 0, *out.shape)
+
+
+def by_rows(array: Array, whole: bool = False) -> Array:
+    """`array`, or a copy of it where its rows are not contiguous, or if `whole` it is not."""
+    if array.flags.c_contiguous:
+        return array
+    row = array.shape[-1] * array.itemsize
+    if not whole and array.strides[-1] == array.itemsize and array.strides[-2] >= row:
+        return array
+    return np.ascontiguousarray(array)
 
 
 @kernel("MatMul")
@@ -67,21 +106,23 @@ def matmul(a: Operand, b: Operand, *, out: Array | None = None) -> Callable[...,
     if a.dtype.kind != "f":
         return _integer_matmul
     if len(b.shape) < 2:
-        return _plain_matmul
+        return _contiguous_matmul
     if len(b.shape) == 2:
         k, n = b.shape
         rows = math.prod(a.shape[:-1])
         shape = (*a.shape[:-1], n)
         multiply = matrix_product(rows, k, n)
+        is_vector = 1 in (rows, n)
 
         def run_flat(a: Array, b: Array, *, out: Array | None = None) -> Array:
             out = np.empty(shape, a.dtype) if out is None else out
-            multiply(a.reshape(rows, k), b, out.reshape(rows, n))
+            left, right = by_rows(a.reshape(rows, k), is_vector), by_rows(b, is_vector)
+            multiply(left, right, out.reshape(rows, n))
             return out
 
         return run_flat
     if len(a.shape) < 2:
-        return _plain_matmul
+        return _contiguous_matmul
     return _stacked_matmul(a, b)
 
 
@@ -91,14 +132,20 @@ def _stacked_matmul(a: Operand, b: Operand) -> Callable[..., Array]:
     shape = (*stack, m, n)
     count = math.prod(stack)
     tiles = min(MOST_TILES, count * m * k * n // TILE_WORK, count)
+    is_vector = 1 in (m, n)
     if tiles <= 1:
-        return _plain_matmul
+
+        def run_whole(a: Array, b: Array, *, out: Array | None = None) -> Array:
+            return np.asarray(np.matmul(by_rows(a, is_vector), by_rows(b, is_vector), out=out))
+
+        return run_whole
     spans = even_spans(count, tiles)
 
     def run(a: Array, b: Array, *, out: Array | None = None) -> Array:
         out = np.empty(shape, a.dtype) if out is None else out
-        lhs = np.broadcast_to(a, (*stack, m, k)).reshape(count, m, k)
-        rhs = np.broadcast_to(b, (*stack, k, n)).reshape(count, k, n)
+        left, right = by_rows(a, is_vector), by_rows(b, is_vector)
+        lhs = np.broadcast_to(left, (*stack, m, k)).reshape(count, m, k)
+        rhs = np.broadcast_to(right, (*stack, k, n)).reshape(count, k, n)
         flat = out.reshape(count, m, n)
 
         def tile(index: int) -> None:
@@ -126,6 +173,11 @@ def _magnitude(array: Array) -> int:
 
 def _plain_matmul(a: Array, b: Array, *, out: Array | None = None) -> Array:
     return np.asarray(np.matmul(a, b, out=out))
+
+
+def _contiguous_matmul(a: Array, b: Array, *, out: Array | None = None) -> Array:
+    left, right = np.ascontiguousarray(a), np.ascontiguousarray(b)
+    return np.asarray(np.matmul(left, right, out=out))
 
 
 @kernel("Gemm", until=7)
@@ -205,13 +257,15 @@ def gemm(
     m, k = reversed(a.shape) if transA else a.shape
     n = b.shape[0 if transB else 1]
     multiply = matrix_product(m, k, n)
-    kept = _prepared_b(b, m, transB)
+    kept = None if b.value is None else np.ascontiguousarray(b.value.T if transB else b.value)
     addend = None if c is None or c.value is None else _scaled(c.value, beta)
+    is_vector = 1 in (m, n)
 
     def run(a: Array, b: Array, c: Array | None = None, *, out: Array | None = None) -> Array:
         out = np.empty((m, n), a.dtype) if out is None else out
-        rhs = kept if kept is not None else b.T if transB else b
-        multiply(a.T if transA else a, rhs, out)
+        left = by_rows(a.T if transA else a, is_vector)
+        right = kept if kept is not None else by_rows(b.T if transB else b, is_vector)
+        multiply(left, right, out)
         if alpha != 1.0:
             np.multiply(out, out.dtype.type(alpha), out=out)
         if c is not None:
@@ -219,10 +273,3 @@ def gemm(
         return out
 
     return run
-
-
-def _prepared_b(b: Operand, m: int, transposed: int) -> Array | None:
-    """A transposed copy of a constant B: up to 15 % faster, not worth the memory at few rows."""
-    if b.value is None or not transposed or m < 16:
-        return None
-    return np.ascontiguousarray(b.value.T)

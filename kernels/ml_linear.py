@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from foldline.kernels.exact_products import product
 from foldline.kernels.ml_scores import (
     ML,
     class_labels,
@@ -17,7 +18,7 @@ from foldline.kernels.ml_scores import (
 from foldline.kernels.registry import Array, Operand, maker
 
 
-@maker("LinearClassifier", domain=ML, grade="reference")
+@maker("LinearClassifier", domain=ML, grade="reference", exact=True)
 def linear_classifier(
     x: Operand,
     *,
@@ -52,7 +53,7 @@ def linear_classifier(
     return run
 
 
-@maker("LinearRegressor", domain=ML, grade="reference")
+@maker("LinearRegressor", domain=ML, grade="reference", exact=True)
 def linear_regressor(
     x: Operand,
     *,
@@ -90,4 +91,4 @@ def _linear(
         raise ValueError(f"{len(coefficients)} coefficients for {targets} x {features} features")
     weights = np.array(coefficients, dtype).reshape(targets, features).T
     bias = np.array(intercepts or (0.0,), dtype)
-    return lambda x: feature_rows(x) @ weights + bias
+    return lambda x: product(feature_rows(x), weights) + bias

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from foldline.kernels.exact_bits import canonical
+from foldline.kernels.exact_sums import tree_sum
 from foldline.kernels.ml_scores import ML
 from foldline.kernels.registry import Array, kernel
 
@@ -28,7 +31,7 @@ def binarizer(x: Array, *, threshold: float = 0.0) -> Array:
     return np.asarray(x > threshold).astype(x.dtype)
 
 
-@kernel("FeatureVectorizer", domain=ML)
+@kernel("FeatureVectorizer", domain=ML, exact=True)
 def feature_vectorizer(*inputs: Array, inputdimensions: Sequence[int] | None = None) -> Array:
     """FeatureVectorizer 1: float32 `(N, sum of sizes)`, the inputs side by side.
 
@@ -51,7 +54,7 @@ def feature_vectorizer(*inputs: Array, inputdimensions: Sequence[int] | None = N
     return result
 
 
-@kernel("Imputer", domain=ML)
+@kernel("Imputer", domain=ML, exact=True)
 def imputer(
     x: Array,
     *,
@@ -79,12 +82,12 @@ def imputer(
 
 _NORMS: dict[str, Callable[[Array], Array]] = {
     "MAX": lambda x: x.max(axis=-1, keepdims=True),
-    "L1": lambda x: np.abs(x).sum(axis=-1, keepdims=True),
-    "L2": lambda x: np.sqrt((x * x).sum(axis=-1, keepdims=True)),
+    "L1": lambda x: tree_sum(np.abs(x), (-1,), True),
+    "L2": lambda x: np.sqrt(tree_sum(x * x, (-1,), True)),
 }
 
 
-@kernel("Normalizer", domain=ML)
+@kernel("Normalizer", domain=ML, exact=True)
 def normalizer(x: Array, *, norm: str = "MAX") -> Array:
     """Normalizer 1: float32, X over a norm of its last axis; what has norm 0 stays as it is.
 
@@ -98,14 +101,15 @@ def normalizer(x: Array, *, norm: str = "MAX") -> Array:
     if not values.size:
         return values.astype(np.float32)
     divisor = _NORMS[norm](values)
-    return (values / np.where(divisor == 0, 1, divisor)).astype(np.float32, copy=False)
+    return canonical((values / np.where(divisor == 0, 1, divisor)).astype(np.float32, copy=False))
 
 
-@kernel("Scaler", domain=ML)
+@kernel("Scaler", domain=ML, exact=True)
 def scaler(
     x: Array, *, offset: Sequence[float] | None = None, scale: Sequence[float] | None = None
 ) -> Array:
     """Scaler 1: float32 `(X - offset) * scale`, each one number or one for each feature."""
     values = x if x.dtype == np.float64 else x.astype(np.float32)
     shifted = values - np.array(offset or (0.0,), values.dtype)
-    return (shifted * np.array(scale or (1.0,), values.dtype)).astype(np.float32, copy=False)
+    scaled = shifted * np.array(scale or (1.0,), values.dtype)
+    return canonical(scaled.astype(np.float32, copy=False))

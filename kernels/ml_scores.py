@@ -12,6 +12,9 @@ from typing import Any
 
 import numpy as np
 
+from foldline.kernels.exact_bits import canonical
+from foldline.kernels.exact_functions import EXP, LOG
+from foldline.kernels.exact_sums import tree_sum
 from foldline.kernels.registry import Array
 
 ML = "ai.onnx.ml"
@@ -45,41 +48,41 @@ def transformed(scores: Array, transform: str) -> Array:
     if transform not in _TRANSFORMS:
         raise ValueError(f"post_transform is {transform!r}, expected one of {[*_TRANSFORMS]}")
     if scores.shape[1] == 1 and transform != "PROBIT":
-        return scores
-    return _TRANSFORMS[transform](scores)
+        return canonical(scores.copy())
+    return canonical(np.array(_TRANSFORMS[transform](scores)))
 
 
 def two_scores(score: Array, transform: str, *, mirrored: bool) -> Array:
     """`(N, 2)` of one score each: (-s, s) if mirrored else (1 - s, s); LOGISTIC is of (-s, s)."""
     if transform == "LOGISTIC":
-        return logistic(np.stack([-score, score], axis=-1))
+        return canonical(logistic(np.stack([-score, score], axis=-1)))
     both = np.stack([-score if mirrored else 1 - score, score], axis=-1)
-    return transformed(both, transform) if transform == "PROBIT" else both
+    return transformed(both, transform if transform == "PROBIT" else "NONE")
 
 
 def logistic(scores: Array) -> Array:
     """1 / (1 + exp(-s)), without overflow."""
-    positive = 1 / (1 + np.exp(-np.abs(scores)))
+    positive = 1 / (1 + EXP(-np.abs(scores)))
     return np.where(scores < 0, 1 - positive, positive)
 
 
 def _softmax(scores: Array) -> Array:
-    powers = np.exp(scores - scores.max(axis=1, keepdims=True))
-    return powers / powers.sum(axis=1, keepdims=True)
+    powers = EXP(scores - scores.max(axis=1, keepdims=True))
+    return powers / tree_sum(powers, (1,), True)
 
 
 def _softmax_zero(scores: Array) -> Array:
     """Softmax in which scores of zero stay zero and do not count."""
     top = scores.max(axis=1, keepdims=True)
-    powers = np.where(np.abs(scores) > 1e-7, np.exp(scores - top), 0)
-    return (powers / powers.sum(axis=1, keepdims=True)).astype(scores.dtype, copy=False)
+    powers = np.where(np.abs(scores) > 1e-7, EXP(scores - top), scores.dtype.type(0))
+    return (powers / tree_sum(powers, (1,), True)).astype(scores.dtype, copy=False)
 
 
 def _probit(scores: Array) -> Array:
     """The inverse normal distribution, by the approximation in closed form all runtimes use."""
     kind = scores.dtype.type
     x = 2 * scores - 1
-    log = np.log((1 - x) * (1 + x))
+    log = LOG((1 - x) * (1 + x))
     v = kind(2 / (np.pi * 0.147)) + log / 2
     root = np.sqrt(np.sqrt(v * v - log * kind(1 / 0.147)) - v)
     return np.copysign(root, x) * kind(np.sqrt(2))

@@ -36,7 +36,7 @@ _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 _TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
 
 
-@maker("TreeEnsemble", domain=ML, grade="reference")
+@maker("TreeEnsemble", domain=ML, grade="reference", exact=True)
 @widening_maker
 def tree_ensemble(
     x: Operand,
@@ -100,7 +100,7 @@ def tree_ensemble(
     return run
 
 
-@maker("TreeEnsembleRegressor", domain=ML, grade="reference")
+@maker("TreeEnsembleRegressor", domain=ML, grade="reference", exact=True)
 def tree_ensemble_regressor(
     x: Operand,
     *,
@@ -154,7 +154,7 @@ def tree_ensemble_regressor(
     return run
 
 
-@maker("TreeEnsembleClassifier", domain=ML, grade="reference")
+@maker("TreeEnsembleClassifier", domain=ML, grade="reference", exact=True)
 def tree_ensemble_classifier(
     x: Operand,
     *,

@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from foldline.kernels.exact_bits import canonical
 from foldline.kernels.registry import Array, kernel
 
 DOMAIN = "ai.onnx.preview.training"
@@ -25,13 +26,24 @@ def _updated(tensors: Sequence[Array], kinds: int, update: Update) -> tuple[Arra
         raise ValueError(f"{len(tensors)} tensors are not {kinds} for each optimised one")
     results = [update(*tensors[i::count]) for i in range(count)]
     return tuple(
-        np.asarray(result).astype(tensors[0].dtype, copy=False)
+        canonical(np.array(result, tensors[0].dtype))
         for column in zip(*results, strict=True)
         for result in column
     )
 
 
-@kernel("Adagrad", domain=DOMAIN)
+def _power(base: float, exponent: int) -> float:
+    """By repeated squaring, which rounds alike everywhere."""
+    result = 1.0
+    while exponent:
+        if exponent & 1:
+            result *= base
+        base *= base
+        exponent >>= 1
+    return result
+
+
+@kernel("Adagrad", domain=DOMAIN, exact=True)
 def adagrad(
     rate: Array,
     count: Array,
@@ -54,7 +66,7 @@ def adagrad(
     return _updated(tensors, 3, update)
 
 
-@kernel("Adam", domain=DOMAIN)
+@kernel("Adam", domain=DOMAIN, exact=True)
 def adam(
     rate: Array,
     count: Array,
@@ -71,7 +83,7 @@ def adam(
     """
     step, t = rate.item(), count.item()
     if t > 0:
-        step = np.divide(step * np.sqrt(1 - beta**t), 1 - alpha**t).item()
+        step = np.divide(step * np.sqrt(1 - _power(beta, t)), 1 - _power(alpha, t)).item()
 
     def update(x: Array, gradient: Array, mean: Array, squares: Array) -> tuple[Array, ...]:
         regularised = norm_coefficient * x + gradient
@@ -83,7 +95,7 @@ def adam(
     return _updated(tensors, 4, update)
 
 
-@kernel("Momentum", domain=DOMAIN)
+@kernel("Momentum", domain=DOMAIN, exact=True)
 def momentum(
     rate: Array,
     count: Array,

@@ -106,14 +106,37 @@ def _to_target(part: Array, zero: Array | None, target: Array, saturate: bool) -
 def quantised(total: Array, multiplier: Array, zero: Array) -> Array:
     """`saturate(round_half_even(total * multiplier) + zero)` in the type of `zero`.
 
-    `total` are sums of products, int32 or float32; the product with `multiplier`, float32, which
-    broadcasts to it, is float32.
+    `total` are sums of products, int32 or float32, and the latter are overwritten; the product
+    with `multiplier`, float32, which broadcasts to it, is float32.
     """
-    part = np.multiply(np.atleast_1d(total), multiplier, dtype=np.float32)
     out = np.empty(total.shape, zero.dtype)
     point = convert(zero, _FLOAT32) if zero.any() else None
-    _to_target(part, point, out.reshape(part.shape), saturate=True)
+    parts = _parts_of(total.shape)
+    factors = np.broadcast_to(multiplier, total.shape) if len(parts) > 1 else multiplier
+
+    def part(index: int) -> None:
+        span = parts[index]
+        source, into = np.atleast_1d(total[span]), np.atleast_1d(out[span])
+        factor = factors[span] if len(parts) > 1 else factors
+        target = source if source.dtype == _FLOAT32 else None
+        product = np.multiply(source, factor, out=target, dtype=np.float32)
+        _to_target(product, point, into, saturate=True)
+
+    parallel_for(len(parts), part)
     return out
+
+
+def _parts_of(shape: tuple[int, ...]) -> list[tuple[Any, ...]]:
+    """Parts of an array that passes after the first find in cache: along its leading two axes."""
+    size = math.prod(shape)
+    if size <= TILE_ELEMENTS or not shape:
+        return [(...,)]
+    if len(shape) == 1:
+        return [(slice(*span),) for span in even_spans(size, -(-size // TILE_ELEMENTS))]
+    rows = even_spans(shape[1], -(-size // (shape[0] * TILE_ELEMENTS)))
+    if shape[0] > 1 and len(shape) == 2:
+        return [(slice(*span),) for span in even_spans(shape[0], -(-size // TILE_ELEMENTS))]
+    return [(n, slice(*span)) for n in range(shape[0]) for span in rows]
 
 
 def saturated(x: Array, limits: tuple[int, int]) -> Array:
@@ -214,10 +237,16 @@ def dynamic_quantize_linear(x: Array) -> tuple[Array, Array, Array]:
 
     The scale is 1 when all of `x` is zero.
     """
+    scale, zero = dynamic_range(x)
+    return quantize_linear(x, scale, zero), scale, zero
+
+
+def dynamic_range(x: Array) -> tuple[Array, Array]:
+    """The scale and the zero point that DynamicQuantizeLinear finds."""
     least = np.minimum.reduce(x, axis=None, initial=0)
     greatest = np.maximum.reduce(x, axis=None, initial=0)
     scale = np.asarray((greatest - least) / np.float32(255))
     if greatest == least:
         scale = np.ones((), np.float32)
     zero = saturated(np.rint(np.reshape(-least / scale, 1)), (0, 255)).astype(np.uint8).reshape(())
-    return quantize_linear(x, scale, zero), scale, zero
+    return scale, zero

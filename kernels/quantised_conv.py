@@ -76,7 +76,7 @@ def conv_integer(
         x_zero_point: Array | None = None,
         w_zero_point: Array | None = None,
         *,
-        scratch: Array | None = None,
+        scratch: Array,
     ) -> Array:
         return step.run(x, w, x_zero_point, w_zero_point, scratch)
 
@@ -140,7 +140,8 @@ def qlinear_conv(
     pads: Sequence[int] | None = None,
     strides: Sequence[int] | None = None,
 ) -> Step:
-    """QLinearConv 10 by float32 products."""
+    """QLinearConv 10 by float32 products, which stay floats where that is exact."""
+    greatest = 0 if b is None else _greatest(b)
     step = exact_conv(
         x,
         w,
@@ -152,6 +153,7 @@ def qlinear_conv(
         kernel_shape=kernel_shape,
         pads=pads,
         strides=strides,
+        headroom=greatest,
     )
 
     def run(
@@ -165,7 +167,7 @@ def qlinear_conv(
         y_zero_point: Array,
         b: Array | None = None,
         *,
-        scratch: Array | None = None,
+        scratch: Array,
     ) -> Array:
         total = step.run(x, w, x_zero_point, w_zero_point, scratch)
         return requantised(total, x_scale, w_scale, y_scale, y_zero_point, b)
@@ -177,11 +179,20 @@ def _centred(x: Array, zero: Array | None) -> Array:
     return x.astype(np.int32) if zero is None else np.subtract(x, zero, dtype=np.int32)
 
 
+def _greatest(b: Operand) -> int | None:
+    """The greatest absolute value of a bias, if it is constant."""
+    return None if b.value is None else int(np.abs(b.value.astype(np.int64)).max(initial=0))
+
+
 def requantised(
     total: Array, x_scale: Array, w_scale: Array, y_scale: Array, zero: Array, b: Array | None
 ) -> Array:
+    """Sums of products, int32 or exact in float32, with a bias and on another scale.
+
+    float32 ones are overwritten.
+    """
     by_map = (-1, *(1,) * (total.ndim - 2))
     if b is not None:
-        total = total + b.reshape(by_map)
+        total = np.add(total, b.reshape(by_map).astype(total.dtype, copy=False), out=total)
     multiplier = (x_scale * w_scale / y_scale).reshape(-1)
     return quantised(total, multiplier.reshape(by_map), zero)

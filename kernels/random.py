@@ -45,7 +45,7 @@ def random_normal_like(
     return _normal(x.shape, _like(x, dtype), mean, scale, seed)
 
 
-@kernel("RandomUniform")
+@kernel("RandomUniform", exact=True)
 def random_uniform(
     *,
     dtype: int = 1,
@@ -58,7 +58,7 @@ def random_uniform(
     return _uniform(tuple(shape), BY_CODE[dtype].numpy, low, high, seed)
 
 
-@kernel("RandomUniformLike")
+@kernel("RandomUniformLike", exact=True)
 def random_uniform_like(
     x: Array,
     *,
@@ -71,7 +71,7 @@ def random_uniform_like(
     return _uniform(x.shape, _like(x, dtype), low, high, seed)
 
 
-@kernel("Bernoulli")
+@kernel("Bernoulli", exact=True)
 def bernoulli(x: Array, *, dtype: int | None = None, seed: float | None = None) -> Array:
     """Bernoulli 15/22: 1 with the probability the input holds, else 0; NaN gives 0.
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from foldline.kernels.parallel import parallel_for
 from foldline.kernels.precision import rounded, widened
-from foldline.kernels.recurrent_activations import named_activations
+from foldline.kernels.recurrent_activations import Activation, named_activations
 from foldline.kernels.registry import Array, kernel
 
 State = tuple[Array, ...]
@@ -25,6 +25,8 @@ Step = Callable[[Array, State], State]
 
 Product = Callable[[Array], Array]
 """From the rows of a matrix to those of its product with weights."""
+Multiply = Callable[[Array, Array], Array]
+"""A product of two matrices."""
 
 
 @dataclass(frozen=True)
@@ -33,8 +35,8 @@ class Cell:
 
     bias: Array
     step: Step
-    project: Product | None = None
-    """Inputs `(rows, size)` to gates `(rows, gates * hidden)`, where it is no product with W'."""
+    project: Product
+    """Inputs `(rows, size)` to gates `(rows, gates * hidden)`."""
 
 
 def run_layer(
@@ -49,8 +51,8 @@ def run_layer(
 ) -> tuple[Array, ...]:
     """Y and the last states, in the dtype of `x`; `cell(d)` makes the cell of direction `d`.
 
-    `w` and the states are float32 where `x` is of a narrow float. ValueError when the directions
-    of `w` are not those of `direction`.
+    The states are float32 where `x` is of a narrow float. ValueError when the directions of `w`
+    are not those of `direction`.
     """
     reverse = directions(direction)
     if w.shape[0] != len(reverse):
@@ -68,7 +70,7 @@ def run_layer(
         lengths = None
 
     def run(d: int) -> None:
-        last = _run_cell(x, w[d], cell(d), reverse[d], lengths, [s[d] for s in states], y[:, d])
+        last = _run_cell(x, cell(d), reverse[d], lengths, [s[d] for s in states], y[:, d])
         for state, value in zip(states, last, strict=True):
             state[d] = value
 
@@ -95,7 +97,6 @@ def directions(direction: str) -> tuple[bool, ...]:
 
 def _run_cell(
     x: Array,
-    w: Array,
     cell: Cell,
     reverse: bool,
     lengths: Array | None,
@@ -105,7 +106,7 @@ def _run_cell(
     steps, batch, size = x.shape
     x = _turned(x, lengths) if reverse else x
     rows = x.reshape(steps * batch, size)
-    projected = np.matmul(rows, w.T) if cell.project is None else cell.project(rows)
+    projected = cell.project(rows)
     projected = np.add(projected, cell.bias, out=projected).reshape(steps, batch, len(cell.bias))
     outputs = np.zeros(y.shape, y.dtype) if reverse else y
     last = state = tuple(initial)
@@ -169,21 +170,38 @@ def rnn(
     functions = named_activations(
         activations, activation_alpha, activation_beta, ("Tanh",), len(directions(direction))
     )
+    return rnn_layer(
+        x, w, r, b, sequence_lens, initial_h, functions, np.matmul, clip, direction, layout
+    )
+
+
+def rnn_layer(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None,
+    lengths: Array | None,
+    initial_h: Array | None,
+    functions: Sequence[Sequence[Activation]],
+    multiply: Multiply,
+    clip: float | None,
+    direction: str,
+    layout: int,
+) -> tuple[Array, ...]:
+    """RNN with given activations for each direction and a given product of matrices."""
     clipped = clipper(clip)
 
     def cell(d: int) -> Cell:
         (f,) = functions[d]
-        recurrence = widened(r[d]).T
+        weights, recurrence = widened(w[d]).T, widened(r[d]).T
         bias_w, bias_r = biases(b, d, r.shape[1])
 
         def step(projected: Array, state: State) -> State:
-            return (f(clipped(projected + state[0] @ recurrence)),)
+            return (f(clipped(projected + multiply(state[0], recurrence))),)
 
-        return Cell(bias_w + bias_r, step)
+        return Cell(bias_w + bias_r, step, lambda rows: multiply(rows, weights))
 
-    return run_layer(
-        x, widened(w), [initial_h], sequence_lens, cell, r.shape[-1], direction, layout
-    )
+    return run_layer(x, w, [initial_h], lengths, cell, r.shape[-1], direction, layout)
 
 
 @kernel("GRU")
@@ -210,13 +228,34 @@ def gru(
         activations, activation_alpha, activation_beta, ("Sigmoid", "Tanh"),
         len(directions(direction)),
     )  # fmt: skip
+    after = bool(linear_before_reset)
+    return gru_layer(
+        x, w, r, b, sequence_lens, initial_h, functions, np.matmul, clip, direction, layout, after
+    )
+
+
+def gru_layer(
+    x: Array,
+    w: Array,
+    r: Array,
+    b: Array | None,
+    lengths: Array | None,
+    initial_h: Array | None,
+    functions: Sequence[Sequence[Activation]],
+    multiply: Multiply,
+    clip: float | None,
+    direction: str,
+    layout: int,
+    linear_before_reset: bool,
+) -> tuple[Array, ...]:
+    """GRU with given activations for each direction and a given product of matrices."""
     clipped = clipper(clip)
     size = r.shape[-1]
     gates, hidden = slice(0, 2 * size), slice(2 * size, None)
 
     def cell(d: int) -> Cell:
         f, g = functions[d]
-        recurrence = widened(r[d]).T
+        weights, recurrence = widened(w[d]).T, widened(r[d]).T
         bias_w, bias_r = biases(b, d, r.shape[1])
         bias = bias_w + bias_r
         if linear_before_reset:
@@ -224,20 +263,21 @@ def gru(
 
         def reset_before(projected: Array, state: State) -> State:
             (h,) = state
-            z, reset = _halves(f(clipped(projected[:, gates] + h @ recurrence[:, gates])))
-            new = g(clipped(projected[:, hidden] + (reset * h) @ recurrence[:, hidden]))
+            z, reset = _halves(f(clipped(projected[:, gates] + multiply(h, recurrence[:, gates]))))
+            new = g(clipped(projected[:, hidden] + multiply(reset * h, recurrence[:, hidden])))
             return ((1 - z) * new + z * h,)
 
         def reset_after(projected: Array, state: State) -> State:
             (h,) = state
-            recurred = h @ recurrence
+            recurred = multiply(h, recurrence)
             z, reset = _halves(f(clipped(projected[:, gates] + recurred[:, gates])))
             new = g(clipped(projected[:, hidden] + reset * (recurred[:, hidden] + bias_r[hidden])))
             return ((1 - z) * new + z * h,)
 
-        return Cell(bias, reset_after if linear_before_reset else reset_before)
+        step = reset_after if linear_before_reset else reset_before
+        return Cell(bias, step, lambda rows: multiply(rows, weights))
 
-    return run_layer(x, widened(w), [initial_h], sequence_lens, cell, size, direction, layout)
+    return run_layer(x, w, [initial_h], lengths, cell, size, direction, layout)
 
 
 def _halves(x: Array) -> tuple[Array, Array]:

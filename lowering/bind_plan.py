@@ -15,6 +15,7 @@ from foldline.dialects.onnx.schema import signature
 from foldline.dialects.onnx.structure import NoneOp
 from foldline.dialects.onnx.types import ABSENT, dims_of, element_of, element_type
 from foldline.dialects.plan import CallOp, ConstantOp, ReturnOp
+from foldline.kernels.compact import widening_inputs
 from foldline.kernels.control_flow import ValueType
 from foldline.kernels.registry import Grade, Kernel, find_kernel
 from foldline.lowering.routine import BoundBody, Layout, Routine
@@ -94,6 +95,8 @@ def _returned(block: Block) -> Sequence[SSAValue]:
 
 def _bound(call: CallOp, slots: Slots, constants_end: int) -> BoundCall:
     kernel = _kernel(call)
+    if widened := call.positions("widens"):
+        kernel = widening_inputs(kernel, widened)
     results = tuple(slots[result] for result in call.results)
     inputs = tuple(slots[value] for value in call.arguments)
     unused = [slots[result] for result in call.results if result.first_use is None]
@@ -109,6 +112,7 @@ def _bound(call: CallOp, slots: Slots, constants_end: int) -> BoundCall:
         facts=frozenset(call.texts("facts")),
         shape_inputs=tuple(slots[call.operands[p]] for p in call.positions("shape_operands")),
         constant_inputs=tuple(slot < constants_end for slot in inputs),
+        chain=call.chain,
     )
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 from xdsl.dialects.builtin import (
     ArrayAttr,
@@ -27,6 +27,7 @@ from xdsl.dialects.builtin import (
 )
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, Region, SSAValue
 
+from foldline.dialects.fused.element_wise import ElementWiseOp
 from foldline.dialects.onnx.attributes import InterfaceAttr, ReferenceAttr, TextAttr, TextsAttr
 from foldline.dialects.onnx.constant import ConstantOp as OnnxConstantOp
 from foldline.dialects.onnx.nn import DropoutOp
@@ -144,6 +145,9 @@ class _Emitter:
         self.fold = fold
         self.defaults: dict[SSAValue, TensorAttr] = {}
         self.calls = 0
+        self.chains = 0
+        self.chain: IntegerAttr[Any] | None = None
+        """The number of the chain that is being emitted."""
 
     def emit(self, source: Block, scope: _Scope) -> None:
         """Append the operations of a graph or body, and note what it returns."""
@@ -174,6 +178,8 @@ class _Emitter:
                     pass  # Says how a tensor was quantised, computes nothing.
                 case FunctionCallOp():
                     self._inline(op, op.function, scope)
+                case ElementWiseOp():
+                    self._chain(op, scope)
                 case NodeOp():
                     self._run(op, scope)
                 case _:
@@ -186,6 +192,14 @@ class _Emitter:
                 self._inline(op, function, scope)
             case chosen:
                 self._call(op, chosen, scope)
+
+    def _chain(self, op: ElementWiseOp, scope: _Scope) -> None:
+        """Emit the operators of a chain, and note on them that they may run part by part."""
+        self.chains += 1
+        around, self.chain = self.chain, IntegerAttr(self.chains, i64)
+        (result,) = self._operations(op.regions[0].block, scope)
+        self.chain = around
+        scope.entries[op.results[0]] = result
 
     def _inline(self, op: NodeOp, function: FunctionOp, scope: _Scope) -> None:
         if op.regions:
@@ -211,6 +225,8 @@ class _Emitter:
             "kernel": TextAttr(f"{chosen.kernel.grade} {chosen.kernel.where}"),
             "given": DictionaryAttr(scope.resolved(op.onnx_attributes)),
         }
+        if self.chain is not None:
+            properties["chain"] = self.chain
         if regions:
             properties["bodies"] = TextsAttr(op.region_names())
             properties["captures"] = IntegerAttr(len(captures), i64)

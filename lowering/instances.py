@@ -10,6 +10,7 @@ import numpy as np
 
 from foldline.kernels.registry import aligned_bytes
 from foldline.kernels.ufuncs import UFUNCS
+from foldline.lowering.chains import tiled
 from foldline.lowering.kernel_errors import KernelErrors
 from foldline.lowering.outputs import handed_out
 from foldline.lowering.specialise import Plan, PlannedCall
@@ -36,9 +37,13 @@ class Instance:
         self._moving = frozenset(plan.moving)
         self._steps: list[BoundStep] = []
         self._calls: list[BoundCall] = []
-        for planned in plan.calls:
+        for position, planned in enumerate(plan.calls):
             step = self._bind(planned)
-            if step is not None:
+            if planned.span is not None:
+                if position == planned.span.last:
+                    together = plan.calls[planned.span.first : position + 1]
+                    self._add(tiled(together, self._frame), planned.call)
+            elif step is not None:
                 self._add(step, planned.call)
             if planned.frees:
                 self._add(partial(_clear, self._frame, planned.frees), planned.call)

@@ -13,6 +13,7 @@ from typing import TypeAlias
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
 
+from foldline.dialects.fused.element_wise import ElementWiseOp
 from foldline.dialects.onnx.constant import is_constant
 from foldline.dialects.onnx.op import NodeOp, OnnxOp, node_name, opset_versions, result_names
 from foldline.dialects.onnx.schema import operators
@@ -121,7 +122,7 @@ def _reachable(
             if function not in done:
                 yield from _reachable(function, done, (*calls, function))
                 done[function] = None
-        elif isinstance(op, NodeOp) and not is_constant(op):
+        elif isinstance(op, NodeOp) and not is_constant(op) and not isinstance(op, ElementWiseOp):
             yield op
 
 

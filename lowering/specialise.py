@@ -16,6 +16,7 @@ import numpy.typing as npt
 
 from foldline.kernels.registry import Array, Operand
 from foldline.lowering.aliases import NO_ROOTS, Roots, note_roots
+from foldline.lowering.chains import Span, note_spans
 from foldline.lowering.facts import Facts, Known, Shaped
 from foldline.lowering.kernel_errors import KernelErrors
 from foldline.lowering.plan_buffers import Buffer, place
@@ -61,6 +62,8 @@ class PlannedCall:
     scratch: Place | None = None
     shapes: tuple[tuple[int, ...] | None, ...] = ()
     """Shapes that fresh results must have, for the plan relies on them."""
+    span: Span | None = None
+    """The stretch of calls with which it runs part by part."""
     frees: tuple[int, ...] = ()
 
 
@@ -232,8 +235,12 @@ class _Planner:
         return self.buffers[-1]
 
     def allocate(self) -> None:
-        """Find how long what is in the arena lives, and reuse operands that die."""
+        """Find how long what is in the arena lives, and reuse operands that die.
+
+        Calls that run part by part are one step: what one of them needs, all of them hold.
+        """
         ends = self._ends()
+        note_spans(self.planned, self.fixed)
         held: dict[int, Buffer] = {}
         for index, planned in enumerate(self.planned):
             result = planned.call.results[0]
@@ -243,12 +250,19 @@ class _Planner:
                 stand_in: Array = self.fixed[result]
                 buffer = self._reusable(planned.call, index, ends, held)
                 if buffer is None:
-                    buffer = Buffer(index, index, stand_in.nbytes)
+                    first = index if planned.span is None else planned.span.first
+                    buffer = Buffer(first, index, stand_in.nbytes)
                     self.buffers.append(buffer)
                 held[result] = buffer
                 planned.place = Place(buffer, stand_in.shape, stand_in.dtype)
             if result in held:
-                held[result].end = max(held[result].end, ends.get(result, index))
+                last = self._end_of_step(ends.get(result, index))
+                held[result].end = max(held[result].end, last)
+
+    def _end_of_step(self, index: int) -> int:
+        """The last call that runs together with the one at `index`."""
+        span = self.planned[index].span if index < len(self.planned) else None
+        return index if span is None else span.last
 
     def _ends(self) -> dict[int, int]:
         """The last call that reads the memory of each root; for outputs, one beyond the last."""
@@ -280,9 +294,22 @@ class _Planner:
                 and old.flags.c_contiguous
                 and old.nbytes == held[root].size
             )
-            if fits and self._only_reader(call, slot, root):
+            if fits and self._only_reader(call, slot, root) and not self._seen_askew(index, root):
                 return held[root]
         return None
+
+    def _seen_askew(self, index: int, root: int) -> bool:
+        """Whether a call that runs part by part with this one reads a view of `root`.
+
+        Of that it would read other elements than those of its own part.
+        """
+        span = self.planned[index].span
+        before = () if span is None else self.planned[span.first : index]
+        return any(
+            slot != root and root in self._roots.get(slot, NO_ROOTS)
+            for planned in before
+            for slot in planned.call.inputs
+        )
 
     def _only_reader(self, call: BoundCall, slot: int, root: int) -> bool:
         """Whether no input but `slot` is in its memory; `slot` itself where that may be."""

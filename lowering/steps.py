@@ -48,6 +48,8 @@ class BoundCall:
     """Slots of inputs whose values decide shapes."""
     constant_inputs: tuple[bool, ...]
     """Which inputs are the same in every frame."""
+    chain: int = 0
+    """The chain of element-wise calls that it is a part of, or 0."""
 
     @cached_property
     def function(self) -> Callable[..., Any]:

@@ -59,6 +59,8 @@ class PassContext:
     """Why a pass left an operation alone, in the stage that runs; promises allow for it."""
     rules: tuple[Any, ...] = ()
     """Transforms of the user."""
+    pinned: set[str] = field(default_factory=set[str])
+    """Names of sizes that were given numbers, and so are gone."""
     rewrites: list[OptimizeReport] = field(default_factory=list[OptimizeReport])
     """What the transforms of each rewriting step did."""
 

@@ -21,6 +21,8 @@ class Pass(ModulePass):
     """A pass. Its fields are its options; what a run remembers is in an object of that run."""
 
     INFO: ClassVar[PassInfo]
+    TAKES_THE_REST: ClassVar[bool] = False
+    """Takes whatever is left by others: rules of users come before it unless they ask."""
 
     def configured(self, options: PassOptions) -> Self:
         """The pass with its fields as the options of a compile say."""

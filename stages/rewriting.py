@@ -11,12 +11,13 @@ from typing import Any
 
 import numpy.typing as npt
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Attribute, Block, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, OpResult, SSAValue
 from xdsl.traits import ConstantLike
 
 from foldline.dialects.fold.flags import folded_nodes, set_from_folding
 from foldline.dialects.fold.known import KNOWN_ARGUMENTS
-from foldline.dialects.onnx.attributes import Names, NamesAttr
+from foldline.dialects.fused.element_wise import ElementWiseOp
+from foldline.dialects.onnx.attributes import Interface, InterfaceAttr, Names, NamesAttr, ValueInfo
 from foldline.dialects.onnx.constant import ConstantOp, is_constant
 from foldline.dialects.onnx.op import NodeOp, node_name, opset_versions, result_names
 from foldline.dialects.onnx.structure import GraphOp, InitializerOp, ReturnOp, interface
@@ -77,6 +78,24 @@ class Rewriter(FactKeeper):
         anchor.parent.insert_op_before(op, anchor)
         self.changes += 1
         self.listener.created(op)
+
+    def wrap(self, ops: Sequence[Operation], holder: Operation, anchor: Operation) -> None:
+        """Move operations into the body of `holder`, which is put before `anchor`.
+
+        The last one has the only result that is read outside; its readers read that of `holder`.
+        """
+        assert anchor.parent is not None
+        result = ops[-1].results[0]
+        anchor.parent.insert_op_before(holder, anchor)
+        self.nodes += 1 - sum(map(count_nodes, ops))
+        self.listener.created(holder)
+        body = holder.regions[0].block
+        for op in ops:
+            op.detach()
+            body.add_op(op)
+        self._replace_uses(result, holder.results[0], hold=True)
+        body.add_op(returning([result]))
+        self.changes += 1
 
     def erase(self, op: Operation) -> None:
         """Remove an operation that has no uses left, with all it holds."""
@@ -168,14 +187,22 @@ class Rewriter(FactKeeper):
 
 
 def count_nodes(root: Operation) -> int:
-    """Nodes in and below an operation, constants not counted."""
-    if not root.regions:
+    """Nodes in and below an operation; constants do not count, a chain that is one counts once."""
+    if not root.regions or isinstance(root, ElementWiseOp):
         return int(_counts(root))
-    return sum(_counts(op) for op in root.walk())
+    inner = (op for region in root.regions for block in region.blocks for op in block.ops)
+    return int(_counts(root)) + sum(map(count_nodes, inner))
 
 
 def _counts(op: Operation) -> bool:
     return isinstance(op, NodeOp) and not op.has_trait(ConstantLike)
+
+
+def returning(values: Sequence[SSAValue]) -> ReturnOp:
+    """The end of a body that declares nothing beside its nodes."""
+    names = (ValueInfo(f"result_{i}") for i in range(len(values)))
+    interface = InterfaceAttr(Interface(outputs=tuple(names)))
+    return ReturnOp.create(operands=values, properties={"interface": interface})
 
 
 def is_returned(value: SSAValue) -> bool:
@@ -210,10 +237,11 @@ def _cannot_return(value: SSAValue, op: Operation) -> str | None:
 
 
 def _rename(value: SSAValue, name: str) -> None:
-    op = value.owner
-    assert isinstance(op, Operation)
-    index = op.results.index(value)
+    assert isinstance(value, OpResult)
+    op, index = value.op, value.index
     names = list(result_names(op))
+    if names[index] == name:
+        return
     names[index] = name
     op.attributes["onnx.names"] = NamesAttr(Names(node_name(op), tuple(names)))
 

@@ -119,7 +119,8 @@ class _Run:
             costs = _run_step(step, passes, context)
         seconds = perf_counter() - start
         for cost in costs:
-            row = PassRow(running.stage, cost.name, before, before + cost.nodes, cost.seconds)
+            after = before + cost.nodes
+            row = PassRow(running.stage, cost.name, before, after, cost.seconds, cost.changes)
             self.report.rows.append(row)
             before += cost.nodes
         changed = tuple(cost.name for cost in costs if cost.changes)

@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from xdsl.ir import Dialect
 
+from foldline.dialects.fused.element_wise import ElementWiseOp
 from foldline.dialects.fused.signatures import FUSED_DOMAIN, SIGNATURES
 from foldline.dialects.onnx.generate import declared
 
-OPERATORS = declared(SIGNATURES, "fused")
+OPERATORS = {
+    **declared(SIGNATURES, "fused"),
+    (FUSED_DOMAIN, ElementWiseOp.OP_TYPE): ElementWiseOp,
+}
 """The class of each operator by domain and name."""
 
 FUSED = Dialect("fused", list(OPERATORS.values()), [])

@@ -6,17 +6,22 @@ model's operator set has the operator itself (Gelu from 20 on), that is used.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable
-from typing import Any, TypeAlias
+from typing import Any, TypeAlias, cast
 
-import numpy as np
 from xdsl.ir import Operation, SSAValue
 
+from foldline.dialects.fused import (
+    expand_attention,
+    expand_conv,
+    expand_elementwise,
+    expand_linear,
+    expand_normalisation,
+    expand_quantised,
+)
 from foldline.dialects.fused.parts import Parts
 from foldline.dialects.fused.signatures import FUSED_DOMAIN
 from foldline.dialects.onnx.op import NodeOp, OnnxOp, opset_versions
-from foldline.dialects.onnx.types import element_of, element_type
 
 Expansion: TypeAlias = Callable[[OnnxOp, Parts], Any]
 """Makes the parts of an operator; gives its results."""
@@ -31,55 +36,29 @@ def parts_of(op: OnnxOp) -> tuple[list[Operation], tuple[SSAValue, ...]]:
     """The standard operators that a fused one stands for, and what takes its results' place."""
     parts = Parts(opset_versions(op))
     made = EXPANSIONS[op.op_type](op, parts)
-    return parts.made, made if isinstance(made, tuple) else (made,)
-
-
-def scalar(op: OnnxOp, parts: Parts, value: float) -> SSAValue:
-    """A constant of the element type of the first input."""
-    attribute = element_type(op.operands[0].type)
-    element = None if attribute is None else element_of(attribute)
-    assert element is not None
-    return parts.constant(np.array(value, element.numpy))
-
-
-def activated(op: OnnxOp, parts: Parts, value: SSAValue) -> SSAValue:
-    """The activation of a fused operator, applied to `value`."""
-    name: Any = op.value_of("activation")
-    if not name:
-        return value
-    params: Any = op.value_of("activation_params") or ()
-    if name == "Clip":
-        low, high = (scalar(op, parts, p) for p in params)
-        return parts.op("Clip", value, min=low, max=high)
-    return parts.op(name, value, **dict(zip(ACTIVATIONS[name], params, strict=True)))
-
-
-ACTIVATIONS: dict[str, tuple[str, ...]] = {
-    "Clip": ("min", "max"),
-    "HardSigmoid": ("alpha", "beta"),
-    "HardSwish": (),
-    "LeakyRelu": ("alpha",),
-    "Relu": (),
-    "Sigmoid": (),
-    "Tanh": (),
-}
-"""What may be applied to the result of a fused operator, and what its parameters are called."""
-
-
-def _gelu(op: OnnxOp, parts: Parts) -> SSAValue:
-    x = op.operands[0]
-    if parts.has("Gelu"):
-        return parts.op("Gelu", x, approximate=op.value_of("approximate"))
-    half, one = scalar(op, parts, 0.5), scalar(op, parts, 1.0)
-    if op.value_of("approximate") == "tanh":
-        cube = parts.Mul(x, parts.Mul(x, x))
-        inner = parts.Add(x, parts.Mul(scalar(op, parts, 0.044715), cube))
-        bent = parts.Tanh(parts.Mul(scalar(op, parts, math.sqrt(2 / math.pi)), inner))
-    else:
-        bent = parts.Erf(parts.Div(x, scalar(op, parts, math.sqrt(2))))
-    return parts.Mul(parts.Mul(x, parts.Add(bent, one)), half)
+    results = cast("tuple[SSAValue, ...]", made if isinstance(made, tuple) else (made,))
+    return parts.made, results
 
 
 EXPANSIONS: dict[str, Expansion] = {
-    "Gelu": _gelu,
+    "Attention": expand_attention.attention,
+    "Conv": expand_conv.conv,
+    "ConvTranspose": expand_conv.conv,
+    "ConvIntegerToFloat": expand_quantised.conv_integer_to_float,
+    "DynamicQuantizeMatMul": expand_quantised.dynamic_quantize_matmul,
+    "Gelu": expand_elementwise.gelu,
+    "GroupNormalization": expand_normalisation.group,
+    "HardSwish": expand_elementwise.hard_swish,
+    "LayerNormalization": expand_normalisation.layer,
+    "Linear": expand_linear.linear,
+    "MatMulIntegerToFloat": expand_quantised.matmul_integer_to_float,
+    "Mish": expand_elementwise.mish,
+    "QLinearActivation": expand_quantised.qlinear_activation,
+    "QLinearAdd": expand_quantised.qlinear_arithmetic,
+    "QLinearBatchNormalization": expand_quantised.qlinear_batch_normalization,
+    "QLinearGemm": expand_quantised.qlinear_gemm,
+    "QLinearMul": expand_quantised.qlinear_arithmetic,
+    "RMSNormalization": expand_normalisation.rms,
+    "RotaryEmbedding": expand_attention.rotary_embedding,
+    "Swish": expand_elementwise.swish,
 }

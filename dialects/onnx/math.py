@@ -90,6 +90,13 @@ class ReluOp(UnaryOp):
     traits = traits_def(Pure(), ElementWise())
 
 
+@onnx_op("Exp")
+class ExpOp(UnaryOp):
+    """Exponential. ONNX `Exp` (1, 6, 13)."""
+
+    traits = traits_def(Pure(), ElementWise())
+
+
 @onnx_op("Where")
 class WhereOp(OnnxOp):
     """Choose by condition, with broadcasting. ONNX `Where` (9, 16)."""
@@ -107,7 +114,7 @@ class CastOp(UnaryOp):
     traits = traits_def(Pure(), ElementWise())
 
 
-OPERATORS = (AddOp, MulOp, SubOp, DivOp, PowOp, ClipOp, ReluOp, WhereOp, CastOp)
+OPERATORS = (AddOp, MulOp, SubOp, DivOp, PowOp, ClipOp, ReluOp, ExpOp, WhereOp, CastOp)
 
 ELEMENT_WISE = frozenset(
     """

@@ -76,7 +76,7 @@ class ProgramOp(TerseOp):
 class CallOp(TerseOp):
     """A call of a kernel.
 
-    C1. `frees` and `shape_operands` are positions of operands.
+    C1. `frees`, `shape_operands` and `widens` are positions of operands.
     C2. There is one region a name in `bodies`.
     C3. `places` has one entry a result.
     """
@@ -102,6 +102,8 @@ class CallOp(TerseOp):
     shape_operands_ = opt_prop_def(DenseArrayBase, prop_name="shape_operands")
     frees_ = opt_prop_def(DenseArrayBase, prop_name="frees")
     """Operands that nothing uses later."""
+    widens_ = opt_prop_def(DenseArrayBase, prop_name="widens")
+    """Operands that are held in a half type and widened to float32 at every run."""
     once_ = opt_prop_def(UnitAttr, prop_name="once")
     """Hangs on constants only: computed once in the life of the program."""
     places_ = opt_prop_def(TextsAttr, prop_name="places")
@@ -151,6 +153,12 @@ class CallOp(TerseOp):
         """Whether it is computed once in the life of the program."""
         return "once" in self.properties
 
+    @property
+    def chain(self) -> int:
+        """The number of the chain of element-wise calls that this one is a part of, or 0."""
+        number = self.properties.get("chain")
+        return number.value.data if isinstance(number, IntegerAttr) else 0
+
     def texts(self, key: str) -> tuple[str, ...]:
         """A list of words among the properties; empty where it is absent."""
         value = self.properties.get(key)
@@ -165,7 +173,7 @@ class CallOp(TerseOp):
 
     def verify_(self) -> None:
         """Check C1 to C3."""
-        for key in ("frees", "shape_operands"):
+        for key in ("frees", "shape_operands", "widens"):
             beyond = [p for p in self.positions(key) if not 0 <= p < len(self.operands)]
             if beyond:
                 raise VerifyException(f"C1: {key} names operands {beyond} that it has not")

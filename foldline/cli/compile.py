@@ -1,4 +1,4 @@
-"""`foldline compile` and `foldline optimize`: a model in, a smaller equal one out."""
+"""`foldline compile`: a model in, a smaller equal one out."""
 
 from __future__ import annotations
 
@@ -19,6 +19,7 @@ from foldline.support.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from foldline.compiler import CompiledModel
+    from foldline.stages.rewrite.transform import Transform
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -47,18 +48,30 @@ class Job:
     session: Mapping[str, Any]
     debug: DebugOptions
     start: Start | None = None
+    rules: tuple[Transform, ...] = ()
+    """Transforms of the user."""
 
 
-def _request_flags(command: Command) -> Command:
+def request_flags(command: Command) -> Command:
+    """Give a command the flags that say what to compile, and what to do with it."""
     for decorate in (
         option_flags,
         debug_flags,
         json_flag,
         click.option("--external-data", is_flag=True, help="Write weights beside the file."),
-        click.option("--force", is_flag=True, help="Replace an existing output."),
+        click.option("--force", "--overwrite", is_flag=True, help="Replace an existing output."),
         click.option("--check", is_flag=True, help="Compare with the original before writing."),
         click.option(
-            "--config", metavar="FILE", help="A YAML file, or the name of a packaged one."
+            "-c",
+            "--config",
+            metavar="FILE",
+            help="A YAML file, or the name of a packaged one.",
+        ),
+        click.option(
+            "--rules",
+            multiple=True,
+            metavar="FILE|MODULE",
+            help="Rules to run as well: a .py file, which is run, a .yaml file, or a module.",
         ),
     ):
         command = decorate(command)
@@ -75,57 +88,35 @@ def _request_flags(command: Command) -> Command:
     metavar="STAGE DUMP",
     help="Go on from a dump, which MODEL may then be left out for, with this stage.",
 )
-@_request_flags
+@request_flags
 def compile_command(
     model: str | None,
     output: str | None,
     config: str | None,
+    rules: tuple[str, ...],
     start: Start | None,
     **delivery: bool,
 ) -> None:
     """Compile MODEL (- for standard input), or the models of a configuration."""
     request = Delivery(**delivery)
     if start is None:
-        _run_jobs(_jobs(model, output, config), request)
+        run_jobs(jobs_of(model, output, config, rules), request)
         return
     if request.check and model is None:
         raise click.UsageError("--check needs the MODEL that the dump was made of")
-    (job,) = _jobs(model or start[1], output, config)
-    _run_jobs([replace(job, start=start)], request)
+    (job,) = jobs_of(model or start[1], output, config, rules)
+    run_jobs([replace(job, start=start)], request)
 
 
-@click.command("optimize")
-@click.argument("source", metavar="IN", required=False)
-@click.argument("target", metavar="OUT", required=False)
-@click.option("-m", "--model", metavar="IN", help="The same as IN.")
-@click.option("-o", "--output", metavar="OUT", help="The same as OUT.")
-@_request_flags
-def optimize_command(
-    source: str | None,
-    target: str | None,
-    model: str | None,
-    output: str | None,
-    config: str | None,
-    **delivery: bool,
-) -> None:
-    """Write an optimised copy of the model IN to OUT (- for pipes)."""
-    if model and source and not target and not output:
-        source, target = None, source
-    if (source and model) or (target and output):
-        raise click.UsageError("a model is named both as argument and by flag")
-    source, target = source or model, target or output
-    if not source or not target:
-        raise click.UsageError(f"missing {'OUT' if source else 'IN'}")
-    _run_jobs(_jobs(source, target, config), Delivery(**delivery))
-
-
-def _jobs(model: str | None, output: str | None, config: str | None) -> list[Job]:
+def jobs_of(
+    model: str | None, output: str | None, config: str | None, rules: tuple[str, ...]
+) -> list[Job]:
     """What flags and configuration ask for; flags are stronger, name by name."""
     said = options_said()
     if config is None:
         if model is None:
             raise click.UsageError("missing MODEL")
-        return [Job(model, output, said, {}, resolve_debug(debug_said()))]
+        return [Job(model, output, said, {}, resolve_debug(debug_said()), rules=_rules(rules))]
     from foldline.config import load_config
 
     configuration = load_config(config)
@@ -142,12 +133,23 @@ def _jobs(model: str | None, output: str | None, config: str | None) -> list[Job
             {**entry.options, **said},
             configuration.options,
             debug,
+            rules=_rules(rules, configuration.rules),
         )
         for entry in entries
     ]
 
 
-def _run_jobs(jobs: list[Job], delivery: Delivery) -> None:
+def _rules(sources: tuple[str, ...], named: tuple[str, ...] = ()) -> tuple[Transform, ...]:
+    """The rules that the command line loads, and those that a configuration names."""
+    if not sources and not named:
+        return ()
+    from foldline.rules import chosen
+
+    return tuple(chosen(sources, named))
+
+
+def run_jobs(jobs: list[Job], delivery: Delivery) -> None:
+    """Compile each, once no output would be refused."""
     if delivery.as_json and any(job.output == "-" for job in jobs):
         raise click.UsageError("--json and a model cannot both go to standard output")
     for job in jobs:
@@ -170,7 +172,7 @@ def _refuse_bad_output(job: Job, delivery: Delivery) -> None:
 def _run_job(job: Job, delivery: Delivery) -> None:
     from foldline.compiler import Compiler
 
-    compiler = Compiler(job.session)
+    compiler = Compiler(job.session, job.rules)
     with progress(f"compiling {job.model}"):
         if job.start is None:
             source = model_source(job.model)

@@ -18,8 +18,9 @@ import click
 
 import foldline
 from foldline.cli.check import check_command
-from foldline.cli.compile import compile_command, optimize_command
+from foldline.cli.compile import compile_command
 from foldline.cli.listing import ops_command, options_command, passes_command
+from foldline.cli.optimize import optimize_command
 from foldline.cli.run import run_command
 from foldline.support.errors import FoldlineError
 from foldline.support.suggest import did_you_mean

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Block
 
 from foldline.dialects.fused import FUSED_DOMAIN
+from foldline.dialects.fused.element_wise import ElementWiseOp
 from foldline.dialects.fused.expansions import is_fused, parts_of
 from foldline.dialects.onnx.attributes import Names, NamesAttr, OpsetsAttr
+from foldline.dialects.onnx.constant import ConstantOp
 from foldline.dialects.onnx.op import NodeOp, OnnxOp, node_name, result_names
-from foldline.dialects.onnx.structure import FunctionOp, GraphOp
+from foldline.dialects.onnx.quantisation import DequantizeLinearOp
+from foldline.dialects.onnx.structure import FunctionOp, GraphOp, ReturnOp, terminator
+
+_Key: TypeAlias = "tuple[Any, ...]"
 
 
 def standard_form(module: ModuleOp) -> ModuleOp:
@@ -16,24 +24,67 @@ def standard_form(module: ModuleOp) -> ModuleOp:
     if not any(map(is_fused, module.walk())):
         return module
     copy = module.clone()
+    known: dict[_Key, NodeOp] = {}
     for op in list(copy.walk()):
-        if isinstance(op, OnnxOp) and is_fused(op):
-            _expand(op)
-        elif isinstance(op, GraphOp | FunctionOp):
+        if isinstance(op, ElementWiseOp):
+            _take_out(op)
+        elif isinstance(op, OnnxOp) and is_fused(op):
+            _expand(op, known)
+        elif isinstance(op, DequantizeLinearOp):
+            known.setdefault(_key(op), op)
+    # Only now, as attributes that are left out have the values of the imported version.
+    for op in copy.body.block.ops:
+        if isinstance(op, GraphOp | FunctionOp):
             kept = (pair for pair in op.opsets.data if pair[0] != FUSED_DOMAIN)
             op.properties["opsets"] = OpsetsAttr(tuple(kept))
     return copy
 
 
-def _expand(op: OnnxOp) -> None:
-    """Put the parts of an operator in its place; they bear its name and those of its results."""
+def _take_out(op: ElementWiseOp) -> None:
+    """Put the operators of a body in the place of the operation that holds it."""
+    block, body = op.parent, op.regions[0].block
+    assert block is not None
+    returned = terminator(body).operands
+    owner = returned[0].owner
+    assert isinstance(owner, NodeOp)
+    owner.attributes["onnx.names"] = op.attributes["onnx.names"]
+    op.results[0].replace_all_uses_with(returned[0])
+    for inner in list(body.ops):
+        if not isinstance(inner, ReturnOp):
+            inner.detach()
+            block.insert_op_before(inner, op)
+    operands = dict.fromkeys(op.operands)
+    op.detach()
+    op.erase()
+    for value in operands:
+        if isinstance(value.owner, ConstantOp) and value.first_use is None:
+            value.owner.detach()
+            value.owner.erase()
+
+
+def _key(op: NodeOp, block: Block | None = None) -> _Key:
+    """What an operation computes, and where it stands or is going to stand."""
+    return block or op.parent, type(op), tuple(op.operands), frozenset(op.properties.items())
+
+
+def _expand(op: OnnxOp, known: dict[_Key, NodeOp]) -> None:
+    """Put the parts of an operator in its place; the last bears its name, all those of its results.
+
+    A dequantised input that is there already is not made again.
+    """
     made, values = parts_of(op)
     block = op.parent
     assert block is not None
     for part in made:
+        if isinstance(part, DequantizeLinearOp) and part.results[0] not in values:
+            twin = known.setdefault(_key(part, block), part)
+            if twin is not part:
+                part.results[0].replace_all_uses_with(twin.results[0])
+                part.erase()
+                continue
         block.insert_op_before(part, op)
         if isinstance(part, NodeOp):
-            part.attributes["onnx.names"] = NamesAttr(Names(node_name(op)))
+            part.attributes["onnx.names"] = NamesAttr(Names(_part_name(op, part)))
     for old, new, name in zip(op.results, values, result_names(op), strict=True):
         owner = new.owner
         assert isinstance(owner, NodeOp)
@@ -42,5 +93,16 @@ def _expand(op: OnnxOp) -> None:
         owner.attributes["onnx.names"] = NamesAttr(Names(node_name(op), tuple(names)))
         new._type = old.type  # pyright: ignore[reportPrivateUsage]
         old.replace_all_uses_with(new)
+    operands = dict.fromkeys(op.operands)
     op.detach()
     op.erase()
+    for value in operands:
+        if isinstance(value.owner, ConstantOp) and value.first_use is None:
+            value.owner.detach()
+            value.owner.erase()
+
+
+def _part_name(op: OnnxOp, part: NodeOp) -> str | None:
+    """The name of a part other than the last: the same when the file is optimised again."""
+    name = node_name(op)
+    return name and f"{name}/{part.op_type}"

@@ -8,6 +8,9 @@ from typing import Any
 class FoldlineError(Exception):
     """Base of everything Foldline raises on purpose."""
 
+    status: str = "INTERNAL"
+    """The kind of error in one word, as reports have it."""
+
 
 class InvalidModel(FoldlineError):
     """The model breaks the ONNX specification, or its data cannot be read."""
@@ -21,8 +24,10 @@ class InvalidOption(FoldlineError):
     """An option, configuration key or value is not known or not valid."""
 
 
-class InvalidArgumentError(FoldlineError):
+class InvalidArgumentError(FoldlineError, ValueError):
     """A call was made with an argument that does not fit: missing input, wrong dtype or rank."""
+
+    status = "INVALID_ARGUMENT"
 
 
 class PassFailed(FoldlineError):
@@ -40,18 +45,26 @@ class ResourceLimit(FoldlineError):
 class RewriteError(FoldlineError):
     """A rewrite rule is ill-formed or asked for something impossible."""
 
+    status = "FAILED_PRECONDITION"
+
 
 class RuleFailed(RewriteError):
-    """A function of a transform raised, or its replacement was refused. The cause is chained."""
+    """A function of a transform raised, or its replacement was refused. The cause is chained.
+
+    Status and code are those of the cause, if it has them.
+    """
 
     def __init__(self, transform: str, node: str, iteration: int, cause: BaseException):
+        where = f" at '{node}'" if node else ""
         super().__init__(
-            f"transform '{transform}' failed at '{node}' in iteration {iteration}: "
+            f"transform '{transform}' failed{where} in iteration {iteration}: "
             f"{type(cause).__name__}: {cause}"
         )
+        self.status = str(getattr(cause, "status", FoldlineError.status))
+        self.code: Any = getattr(cause, "code", None)
         self.transform = transform
         self.node = node
-        """The first matched node."""
+        """The first matched node, or ''."""
         self.iteration = iteration
         self.report: Any = None
         """The report of the optimisation as far as it came."""

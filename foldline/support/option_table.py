@@ -108,20 +108,19 @@ _ROWS = (
     ),
     OptionRow(
         "weightStorage",
-        choice(
-            "Float32",
-            refused=dict.fromkeys(("Binary16", "BFloat16"), "packed half weights do not exist yet"),
-        ),
+        choice("Float32", "Binary16", "BFloat16"),
         _always("Float32"),
         "Float32",
-        "How weights are held while a model runs.",
+        "How weights of Conv, MatMul and Gemm are held while a model runs. The half types take half "
+        "the memory and round each weight once; files keep weights as they are.",
     ),
     OptionRow(
         "fusion.half",
-        choice("by-value", refused={"skip-model": "fusion passes do not exist yet"}),
+        choice("by-value", "skip-model"),
         _always("by-value"),
         "by-value",
-        "How fusion treats half-precision values.",
+        "by-value: a fusion whose kernel wants float32 leaves halves alone one by one. skip-model: "
+        "no fusion in a model that holds values of half precision or less.",
     ),
     OptionRow(
         "weightClip",
@@ -177,7 +176,7 @@ _ROWS = (
     ),
     OptionRow(
         "export.quantisation",
-        choice("keep", refused={"fold": "the quantisation passes do not exist yet"}),
+        choice("keep", "fold"),
         _always("keep"),
         "keep",
         "What the written file does with QuantizeLinear and DequantizeLinear of constants.",

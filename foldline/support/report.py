@@ -23,6 +23,8 @@ class PassRow:
     """Nodes of the model, bodies and functions included, constants not."""
     nodes_after: int
     seconds: float
+    changes: int = 0
+    """How often it changed something; of a transform, the turns in which it did."""
 
 
 @dataclass

@@ -2,8 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field
-from typing import Any
+from typing import Any, Literal, TypeAlias
+
+Disposition: TypeAlias = Literal[
+    "replacements",
+    "skipped_removed",
+    "skipped_nonconvex",
+    "skipped_dead",
+    "rejected_by_condition",
+]
+"""What can become of a match."""
 
 
 @dataclass
@@ -25,10 +35,18 @@ class RewriteRow:
     nodes_added: int = 0
     seconds: float = 0.0
 
+    def count(self, disposition: Disposition) -> None:
+        """Count a match, and what became of it."""
+        setattr(self, disposition, getattr(self, disposition) + 1)
+        self.matches += 1
+
 
 @dataclass
 class OptimizeReport:
     """What an optimisation did, one row a transform, in the order in which they ran."""
+
+    status: str = "running"
+    """`done`, or the status of the error that ended it."""
 
     iterations: int = 0
     converged: bool = False
@@ -43,6 +61,12 @@ class OptimizeReport:
             if row.name == name:
                 return row
         raise KeyError(name)
+
+    @classmethod
+    def from_json(cls, given: Mapping[str, Any]) -> OptimizeReport:
+        """The report that `to_json` gave."""
+        rows: Any = [RewriteRow(**row) for row in given["rows"]]
+        return cls(**{**given, "rows": rows})
 
     def to_json(self) -> dict[str, Any]:
         """The report as plain dictionaries, lists, strings and numbers."""

@@ -21,6 +21,7 @@ from foldline.dialects.onnx.tensor import TensorAttr
 from foldline.dialects.onnx.traits import DataDependentShape, NonDeterministic, ReadsShapeOnly
 from foldline.dialects.onnx.types import AbsentType, element_of, element_type, static_shape
 from foldline.stages.context import PassOptions
+from foldline.stages.folding.growth import MAX_BYTES, growth
 from foldline.stages.folding.skip import SkipPatterns
 from foldline.stages.folding.splats import is_addressable, is_splat, is_splat_result
 from foldline.stages.pass_base import NodePass
@@ -37,7 +38,7 @@ MAX_SPLAT_READ = 1 << 26
 class FoldingPass(NodePass):
     """A pass that folds or marks; what it must leave alone."""
 
-    max_bytes: int | None = 64 * 1024
+    max_bytes: int | None = MAX_BYTES
     """A result larger than this and than its inputs together is not computed; None: any is."""
     graph_outputs: bool = False
     """Also fold nodes that name an output of the model."""
@@ -103,14 +104,7 @@ class Refusals:
 
     def by_bytes(self, size: int, tensors: Sequence[TensorAttr | None]) -> str | None:
         """Results of `size` stored bytes are larger than the inputs and than the limit."""
-        limit = self._options.max_bytes
-        given = sum({id(t.data): t.data.stored_bytes for t in tensors if t is not None}.values())
-        if limit is None or size <= limit or size <= given:
-            return None
-        return (
-            f"its result of {size} bytes is larger than its inputs of {given} "
-            f"bytes and than fold.maxBytes = {limit}"
-        )
+        return growth(size, (t for t in tensors if t is not None), self._options.max_bytes)
 
 
 def refusal_by_kind(op: NodeOp) -> str | None:

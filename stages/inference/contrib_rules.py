@@ -53,7 +53,7 @@ def _single(element: int | Attribute, rule: ShapeRule) -> Rule:
     return types_of
 
 
-def _asked(
+def asked(
     op_type: str, shapes: Sequence[Shape], properties: Mapping[str, Attribute] | None = None
 ) -> Shape:
     """The shape of what an operator of ONNX makes of floats of these shapes."""
@@ -80,7 +80,7 @@ def _like(op_type: str, *inputs: int) -> ShapeRule:
     """The shape that an operator of ONNX has for some of the inputs and the same attributes."""
 
     def rule(op: OnnxOp, shapes: list[Shape]) -> Shape:
-        return _asked(op_type, [shapes[i] for i in inputs], op.properties)
+        return asked(op_type, [shapes[i] for i in inputs], op.properties)
 
     return rule
 
@@ -98,15 +98,15 @@ def _channels_last(op_type: str, *inputs: int, always: bool = False) -> ShapeRul
     def rule(op: OnnxOp, shapes: list[Shape]) -> Shape:
         x, *others = (shapes[i] for i in (0, *inputs))
         if x is None or not (always or op.int_of("channels_last")):
-            return _asked(op_type, [x, *others], op.properties)
-        y = _asked(op_type, [(x[0], x[-1], *x[1:-1]), *others], op.properties)
+            return asked(op_type, [x, *others], op.properties)
+        y = asked(op_type, [(x[0], x[-1], *x[1:-1]), *others], op.properties)
         return None if y is None else (y[0], *y[2:], y[1])
 
     return rule
 
 
 def _matmul(op: OnnxOp, shapes: list[Shape]) -> Shape:
-    return _asked(
+    return asked(
         "MatMul", [_turned(op, side, shape) for side, shape in zip("AB", shapes, strict=False)]
     )
 
@@ -121,11 +121,11 @@ def _turned(op: OnnxOp, side: str, shape: Shape) -> Shape:
 
 
 def _concat(op: OnnxOp, shapes: list[Shape]) -> Shape:
-    return _asked("Concat", shapes[2::3], op.properties)
+    return asked("Concat", shapes[2::3], op.properties)
 
 
 def _where(op: OnnxOp, shapes: list[Shape]) -> Shape:
-    return _asked("Sum", [shapes[i] for i in (0, 1, 4)])
+    return asked("Sum", [shapes[i] for i in (0, 1, 4)])
 
 
 def _quantised_gemm(op: OnnxOp, types: Sequence[Attribute], constants: Constants) -> Types | None:

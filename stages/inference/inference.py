@@ -11,6 +11,7 @@ from collections.abc import Callable, Sequence
 
 from xdsl.ir import Attribute, Block, Operation
 
+from foldline.dialects.fused.element_wise import ElementWiseOp
 from foldline.dialects.onnx.constant import ConstantOp
 from foldline.dialects.onnx.control import IfOp, LoopOp, ScanOp, SequenceMapOp
 from foldline.dialects.onnx.op import NodeOp, OnnxOp
@@ -90,6 +91,8 @@ class Inference:
             case IfOp():
                 yields = [self._yields(op.then_block), self._yields(op.else_block)]
                 return tuple(join(a, b) for a, b in zip(*yields, strict=True))
+            case ElementWiseOp():
+                return self._yields(op.regions[0].block)
             case LoopOp() | ScanOp() | SequenceMapOp():
                 return control_flow.result_types(op, types, self._yields(op.regions[0].block))
             case CallOp():

@@ -21,6 +21,12 @@ from foldline.dialects.onnx.types import (
     tensor_type,
     with_dims,
 )
+from foldline.stages.inference import (
+    fused_attention_rules,
+    fused_conv_rules,
+    fused_linear_rules,
+    fused_quantised_rules,
+)
 from foldline.stages.inference.contrib_rules import CONTRIB_RULES
 from foldline.support.dtypes import BY_CODE
 
@@ -124,6 +130,19 @@ _RULES: Mapping[type[OnnxOp], Rule] = {
     OPERATORS["", "MeanVarianceNormalization"]: _like_first(),
     OPERATORS["", "Range"]: _range,
     OPERATORS["ai.onnx.ml", "Imputer"]: _like_first(),
+    OPERATORS["foldline", "Attention"]: fused_attention_rules.attention,
+    OPERATORS["foldline", "Conv"]: fused_conv_rules.conv,
+    OPERATORS["foldline", "ConvTranspose"]: fused_conv_rules.conv,
+    OPERATORS["foldline", "ConvIntegerToFloat"]: fused_quantised_rules.conv,
+    OPERATORS["foldline", "DynamicQuantizeMatMul"]: fused_quantised_rules.matmul,
+    OPERATORS["foldline", "Linear"]: fused_linear_rules.linear,
+    OPERATORS["foldline", "MatMulIntegerToFloat"]: fused_quantised_rules.matmul,
+    OPERATORS["foldline", "QLinearActivation"]: fused_quantised_rules.like_first,
+    OPERATORS["foldline", "QLinearAdd"]: fused_quantised_rules.arithmetic,
+    OPERATORS["foldline", "QLinearBatchNormalization"]: fused_quantised_rules.like_first,
+    OPERATORS["foldline", "QLinearGemm"]: fused_quantised_rules.gemm,
+    OPERATORS["foldline", "QLinearMul"]: fused_quantised_rules.arithmetic,
+    OPERATORS["foldline", "RotaryEmbedding"]: fused_attention_rules.rotary_embedding,
     OPERATORS["ai.onnx.ml", "Normalizer"]: _like_first(f32),
     OPERATORS["ai.onnx.ml", "Scaler"]: _like_first(f32),
     **CONTRIB_RULES,

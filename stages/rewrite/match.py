@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 from xdsl.ir import Block, Operation, SSAValue
@@ -12,6 +13,7 @@ from foldline.dialects.onnx.constant import constant_tensor
 from foldline.dialects.onnx.op import NodeOp, node_name, result_names
 from foldline.dialects.onnx.tensor import Array
 from foldline.stages.rewrite.pattern import Pattern, PatternNode
+from foldline.stages.symbols.knowledge import Knowledge
 from foldline.support.errors import RewriteError
 
 
@@ -20,6 +22,13 @@ class Lease:
     """How long matches hold: until the graph they were found in changes without them."""
 
     is_over: bool = False
+    knowledge: Knowledge = field(default_factory=Knowledge)
+    """What is known of the graph meanwhile."""
+
+    @cached_property
+    def trusting(self) -> Knowledge:
+        """What would be known if equal names of sizes meant equal sizes."""
+        return Knowledge(trust_names=True)
 
 
 @dataclass(eq=False)
@@ -39,6 +48,8 @@ class Match:
     """The operations in program order."""
     reason: str = field(default="", init=False)
     """Why the condition refused it, if it did."""
+    left: list[str] = field(default_factory=list[str], init=False)
+    """What stays although the match is replaced, and why."""
     notes: dict[str, Any] = field(default_factory=dict[str, Any], init=False)
     """What the condition found out and the replacement needs."""
 
@@ -65,6 +76,12 @@ class Match:
         """The array of a captured value, or None if that is no constant."""
         tensor = constant_tensor(self.value(name))
         return None if tensor is None else tensor.array
+
+    @property
+    def knowledge(self) -> Knowledge:
+        """What is known of sizes and of elements of small tensors, symbols included."""
+        self._check()
+        return self.lease.knowledge
 
     @property
     def nodes(self) -> tuple[NodeOp, ...]:
@@ -95,6 +112,10 @@ class Match:
         self.reason = reason
         return False
 
+    def leave(self, reason: str) -> None:
+        """Say what stays, though it might have been replaced with the rest, and why."""
+        self.left.append(reason)
+
     def describe(self) -> str:
         """The first matched operation, for messages."""
         return name_of(self.ordered[0])
@@ -124,9 +145,9 @@ def reads_of(op: Operation) -> Iterable[SSAValue]:
             yield from (v for v in inner.operands if not _is_within(v, op))
 
 
-def readers_of(value: SSAValue, block: Block | None) -> Iterable[Operation]:
-    """The operations of a block that read a value, themselves or in a body."""
-    return dict.fromkeys(holder_in(use.operation, block) for use in value.uses)
+def readers_of(value: SSAValue, block: Block | None) -> Iterator[Operation]:
+    """The operations of a block that read a value, themselves or in a body, once a use."""
+    return (holder_in(use.operation, block) for use in value.uses)
 
 
 def holder_in(op: Operation, block: Block | None) -> Operation:

@@ -8,10 +8,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from time import perf_counter
-from typing import Any
 
-from xdsl.ir import Operation, SSAValue
+from xdsl.dialects.builtin import ModuleOp
+from xdsl.ir import Attribute, Operation
 
 from foldline.dialects.onnx.op import NodeOp
 from foldline.dialects.onnx.verifier import verify_model
@@ -19,13 +20,17 @@ from foldline.stages.context import PassContext
 from foldline.stages.inference.calls import Calls
 from foldline.stages.inference.inference import Inference
 from foldline.stages.inference.scope import IrScope
+from foldline.stages.pass_base import Pass
+from foldline.stages.passes.shapes.infer_shapes import sharpened
 from foldline.stages.rewrite.convexity import is_convex
 from foldline.stages.rewrite.match import Lease, Match
+from foldline.stages.rewrite.near_miss import NearMiss, nearest
 from foldline.stages.rewrite.order import Index
 from foldline.stages.rewrite.replacement import Replacer
-from foldline.stages.rewrite.search import find, still_matches
-from foldline.stages.rewrite.transform import Rule, Transform, in_order
-from foldline.support.errors import InvalidArgumentError, RewriteError, RuleFailed
+from foldline.stages.rewrite.search import Search
+from foldline.stages.rewrite.transform import Action, Rule, Transform, in_order
+from foldline.stages.rewrite.watching import unchanged
+from foldline.support.errors import FoldlineError, InvalidArgumentError, RewriteError, RuleFailed
 from foldline.support.rewrite_report import OptimizeReport, RewriteRow
 
 MAX_ITERATIONS = 10
@@ -41,10 +46,10 @@ def run_transforms(
 ) -> OptimizeReport:
     """Run transforms on the module of a context, in place.
 
-    With `verify` the module is verified after each transform. Raises InvalidArgumentError for
-    transforms that cannot be ordered or a bound below 1; RewriteError from whatever a function of a
-    rule raised, and for replacements that are refused. The module is left half-rewritten then:
-    those who need it as it was run on a copy.
+    With `verify` the module is verified after each transform, and functions of rules are watched
+    over all of it. Raises InvalidArgumentError for transforms that cannot be ordered or a bound
+    below 1; RuleFailed for whatever a function of a rule raised, and for replacements that are
+    refused. The module is left half-rewritten then: those who need it as it was run on a copy.
     """
     if max_iterations < 1:
         raise InvalidArgumentError(f"max_iterations is {max_iterations}; at least 1 is needed")
@@ -66,7 +71,7 @@ class _Run:
 
     def run(self, max_iterations: int) -> OptimizeReport:
         rewriter, report = self.context.rewriter, self.report
-        report.nodes_before = rewriter.nodes
+        report.nodes_before = report.nodes_after = rewriter.nodes
         for _ in range(max_iterations):
             before = rewriter.changes
             report.iterations += 1
@@ -75,35 +80,57 @@ class _Run:
             if rewriter.changes == before:
                 report.converged = True
                 break
-        report.nodes_after = rewriter.nodes
+        report.status = "done"
         return report
 
     def _turn(self, transform: Transform) -> None:
         rewriter, row = self.context.rewriter, self._rows[transform.name]
-        nodes, changes, start = rewriter.nodes, rewriter.changes, perf_counter()
+        changes, start = rewriter.changes, perf_counter()
+        before = row.replacements
         try:
             if isinstance(transform.action, Rule):
                 _Turn(self, transform, transform.action, row).run()
             else:
-                transform.action.run(self.context)
-                row.replacements += int(rewriter.changes > changes)
+                self._act(transform, transform.action, row)
             if self.verify and rewriter.changes > changes:
-                verify_model(self.context.module)
-        except RuleFailed as failure:
-            failure.report = self.report
-            raise
-        row.applications += int(rewriter.changes > changes)
+                self._verify(transform)
+        finally:
+            row.applications += int(row.replacements > before)
+            row.seconds += perf_counter() - start
+            self.report.nodes_after = rewriter.nodes
+
+    def _act(self, transform: Transform, action: Pass | Action, row: RewriteRow) -> None:
+        """A turn of what is no rule: one replacement, whatever it did, unless it counts them."""
+        rewriter, counted = self.context.rewriter, row.replacements
+        nodes, changes = rewriter.nodes, rewriter.changes
+        with self.blame(transform, ""):
+            if isinstance(action, Pass):
+                action.run(self.context)
+            else:
+                action.turn(self.context, row, partial(self.blame, transform))
+        if rewriter.changes > changes and row.replacements == counted:
+            row.count("replacements")
         row.nodes_removed += max(nodes - rewriter.nodes, 0)
         row.nodes_added += max(rewriter.nodes - nodes, 0)
-        row.seconds += perf_counter() - start
 
-    @property
+    def _verify(self, transform: Transform) -> None:
+        with self.blame(transform, ""):
+            verify_model(self.context.module, names=False)
+
+    def blame(self, transform: Transform, where: str) -> _Blame:
+        """Name a transform, and where it was, if something goes wrong."""
+        return _Blame(transform, where, self.report)
+
     def index(self) -> Index:
-        """The operators of the module as it stands."""
+        """The operators of the module as it stands; it follows what rules change."""
         changes = self.context.rewriter.changes
         if self._index is None or self._index[0] != changes:
-            self._index = changes, Index.of(self.context.module)
+            self._index = changes, Index(self.context.module)
         return self._index[1]
+
+    def keep_index(self, index: Index) -> None:
+        """The index has heard of every change until now."""
+        self._index = self.context.rewriter.changes, index
 
 
 @dataclass
@@ -114,72 +141,90 @@ class _Turn:
     transform: Transform
     rule: Rule
     row: RewriteRow
-    rewired: set[Operation] = field(default_factory=set[Operation])
-    """Operations whose operands an earlier replacement of this turn changed."""
+    touched: set[Operation] = field(default_factory=set[Operation])
+    """Operations around which an earlier replacement of this turn changed something."""
 
     def run(self) -> None:
-        index, lease = self.of.index, Lease()
-        self._replacer = Replacer(self.of.context.rewriter, index.order, self.of.inference)
+        index, lease = self.of.index(), Lease()
+        is_first = self.of.report.iterations == 1
+        self._replacer = Replacer(self.of.context.rewriter, index, self.of.inference)
         try:
-            for pattern in self.rule.patterns:
-                found = find(pattern, index, lease)
-                for miss in found.misses:
-                    self._remark(miss.op, miss.message)
-                for match in found.matches:
-                    self.row.matches += 1
-                    self._occurrence(match, index)
+            found: list[tuple[Search, Match]] = []
+            misses: list[NearMiss] = []
+            for search in self.rule.searches:
+                with self.of.blame(self.transform, "the search"):
+                    result = search.find(index, lease, looks_around=is_first)
+                found += [(search, match) for match in result.matches]
+                misses += result.misses
+            self._tell(misses, [match for _, match in found])
+            for search, match in found:
+                self._occurrence(search, match, index)
         finally:
             lease.is_over = True
+        self.of.keep_index(index)
 
-    def _occurrence(self, match: Match, index: Index) -> None:
-        row = self.row
-        if any(op.parent is None for op in match.ordered):
-            row.skipped_removed += 1
-        elif not self.rewired.isdisjoint(match.ordered) and not still_matches(match, index):
-            row.skipped_removed += 1
+    def _occurrence(self, search: Search, match: Match, index: Index) -> None:
+        is_gone = any(op.parent is None for op in match.ordered)
+        if is_gone or (
+            not self.touched.isdisjoint(match.ordered) and not search.renewed(match, index)
+        ):
+            self.row.count("skipped_removed")
         elif not is_convex(match.ordered, index.order):
-            row.skipped_nonconvex += 1
-            self._remark(match.ordered[0], "what stands between its nodes reads and feeds them")
+            self.row.count("skipped_nonconvex")
+            self._decline(match.ordered[0], "what stands between its nodes reads and feeds them")
         elif not match.outputs:
-            row.skipped_dead += 1
+            self.row.count("skipped_dead")
         elif not self._is_accepted(match):
-            row.rejected_by_condition += 1
+            self.row.count("rejected_by_condition")
             if match.reason:
-                self._remark(match.ordered[0], match.reason)
+                self._decline(match.ordered[0], match.reason)
         else:
             self._replace(match)
-            row.replacements += 1
+            self.row.count("replacements")
 
     def _is_accepted(self, match: Match) -> bool:
         condition = self.rule.condition
         if condition is None:
             return True
-        with self._blame(match.describe()):
-            before = _fingerprint(match)
-            is_accepted = bool(condition(match))
-            _check_unchanged(match, before, "its condition")
-        return is_accepted
+        with self.of.blame(self.transform, match.describe()):
+            return unchanged(
+                lambda: bool(condition(match)), match, "its condition", self._all_watched
+            )
 
     def _replace(self, match: Match) -> None:
-        outputs, first = match.outputs, match.ordered[0]
-        self.of.context.remark("applied", self.transform.name, first, _summary(match))
-        with self._blame(match.describe()):
-            new = self._replacer.replace(
-                match.ordered, outputs, lambda build: self._built(match, build)
+        rewriter, first = self.of.context.rewriter, match.ordered[0]
+        operators = ", ".join(op.op_type for op in match.ordered)
+        self.of.context.remark("applied", self.transform.name, first, f"{operators} replaced")
+        for reason in match.left:
+            self._decline(first, reason)
+        nodes = rewriter.nodes
+        with self.of.blame(self.transform, match.describe()):
+            done = self._replacer.replace(
+                match.ordered,
+                match.outputs,
+                lambda build: unchanged(
+                    lambda: self.rule.replace(build, match),
+                    match,
+                    "its function",
+                    self._all_watched,
+                ),
             )
-        for value in new:
-            self.rewired.update(use.operation for use in value.uses)
+        self.row.nodes_added += done.added
+        self.row.nodes_removed += nodes + done.added - rewriter.nodes
+        self.touched.update(done.touched)
 
-    def _built(self, match: Match, build: Any) -> Any:
-        before = _fingerprint(match)
-        new = self.rule.replace(build, match)
-        _check_unchanged(match, before, "its function")
-        return new
+    @property
+    def _all_watched(self) -> ModuleOp | None:
+        return self.of.context.module if self.of.verify else None
 
-    def _blame(self, where: str) -> _Blame:
-        return _Blame(self.transform.name, where, self.of.report)
+    def _tell(self, misses: Sequence[NearMiss], matches: Sequence[Match]) -> None:
+        """Remark on what nearly matched, and was part of no match."""
+        if misses:
+            matched = {op for match in matches for op in match.ordered}
+            for miss in nearest(misses, matched):
+                self._decline(miss.op, miss.message)
 
-    def _remark(self, op: NodeOp, message: str) -> None:
+    def _decline(self, op: Operation, message: str) -> None:
         self.of.context.remark("declined", self.transform.name, op, message)
 
 
@@ -187,7 +232,7 @@ class _Turn:
 class _Blame:
     """Names the transform and the place where something went wrong."""
 
-    transform: str
+    transform: Transform
     where: str
     report: OptimizeReport
 
@@ -195,8 +240,18 @@ class _Blame:
         pass
 
     def __exit__(self, kind: object, error: BaseException | None, trace: object) -> None:
-        if isinstance(error, Exception):
-            raise RuleFailed(self.transform, self.where, self.report.iterations, error) from error
+        if not isinstance(error, Exception):
+            return
+        if isinstance(error, RuleFailed) and error.report is self.report:
+            return
+        if isinstance(self.transform.action, Pass) and isinstance(error, FoldlineError):
+            self.report.status = error.status
+            error.add_note(f"in transform '{self.transform.name}'")
+            return
+        failure = RuleFailed(self.transform.name, self.where, self.report.iterations, error)
+        failure.report = self.report
+        self.report.status = failure.status
+        raise failure from error
 
 
 def inference_of(context: PassContext) -> Inference:
@@ -205,6 +260,11 @@ def inference_of(context: PassContext) -> Inference:
     def ill_typed(op: Operation, why: str) -> None:
         raise RewriteError(f"the new {op.name} is ill-typed: {why}")
 
+    def sharpen(op: NodeOp, types: Sequence[Attribute]) -> list[Attribute]:
+        knowledge = context.knowledge
+        sizes = knowledge.infer(op, types)
+        return [sharpened(t, dims, knowledge.name_of) for t, dims in zip(types, sizes, strict=True)]
+
     scope = IrScope(context.rewriter)
     calls = Calls(
         context.module,
@@ -212,30 +272,8 @@ def inference_of(context: PassContext) -> Inference:
             context.library, inner, calls, on_ill_typed, _ignore, trusted=False
         ),
     )
-    return Inference(context.library, scope, calls, ill_typed, _ignore, trusted=True)
+    return Inference(context.library, scope, calls, ill_typed, _ignore, True, sharpen)
 
 
 def _ignore(op: Operation, what: str) -> None:
     """New operations were declared by nobody, so there is nothing to contradict."""
-
-
-def _fingerprint(match: Match) -> list[tuple[object, ...]]:
-    """What would be different if somebody had changed the operations of a match."""
-
-    def users(values: Sequence[SSAValue]) -> int:
-        return sum(1 for value in values for _ in value.uses)
-
-    return [
-        (op.parent, tuple(op.operands), tuple(op.properties.items()), users(op.results))
-        for op in match.ordered
-    ]
-
-
-def _check_unchanged(match: Match, before: list[tuple[object, ...]], culprit: str) -> None:
-    if _fingerprint(match) != before:
-        raise RewriteError(f"{culprit} changed the graph other than through the builder")
-
-
-def _summary(match: Match) -> str:
-    operators = ", ".join(op.op_type for op in match.ordered)
-    return f"{operators} replaced"

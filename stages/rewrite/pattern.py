@@ -15,9 +15,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import combinations
-from typing import Any, TypeAlias
-
-from xdsl.ir import Operation, SSAValue
+from typing import Any, Protocol, TypeAlias, runtime_checkable
 
 from foldline.dialects.onnx.op import NodeOp
 from foldline.support.errors import InvalidArgumentError
@@ -51,6 +49,22 @@ class PatternNode:
         if self.operators is not None and (op.domain, op.op_type) not in self.operators:
             return False
         return self.predicate is None or bool(self.predicate(op))
+
+    def complaint(self, op: NodeOp) -> str:
+        """Why an operation cannot be this node; the message goes on with the operation."""
+        if self.operators is not None and (op.domain, op.op_type) not in self.operators:
+            return f"{self.label} is wanted where there is"
+        why = self.predicate.complaint(op) if isinstance(self.predicate, Complaining) else None
+        return f"{why} at" if why else f"the condition of {self.label} does not hold at"
+
+
+@runtime_checkable
+class Complaining(Protocol):
+    """A predicate that can say why it does not hold."""
+
+    def complaint(self, op: NodeOp) -> str | None:
+        """Why it does not hold, or None."""
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -195,8 +209,14 @@ class Pattern:
             )
         if len(optional) == len(self.nodes):
             raise InvalidArgumentError("every node of the pattern is optional")
+        if any(slot.input < ANY for slot in self.slots()):
+            raise InvalidArgumentError("a position of an operand is negative")
+        if self.results is not None and not known.issuperset(node for node, _ in self.results):
+            raise InvalidArgumentError("a result is of a node that was never added")
         if len(_connected(self)) < len(self.nodes):
             raise InvalidArgumentError("the pattern is not connected")
+        if _is_cyclic(self):
+            raise InvalidArgumentError("the pattern has a cycle")
 
     def variants(self) -> Iterator[Pattern]:
         """The pattern with each subset of its optional nodes left out, the largest ones first."""
@@ -208,12 +228,6 @@ class Pattern:
                     variant = _without(variant, node)
                 if len(_connected(variant)) == len(variant.nodes):
                     yield variant
-
-
-def value_name(value: SSAValue) -> str:
-    """How a message names a value."""
-    owner = value.owner
-    return owner.name if isinstance(owner, Operation) else "an input"
 
 
 def _understood(
@@ -251,6 +265,17 @@ def _connected(pattern: Pattern) -> set[PatternNode]:
             reached.add(node)
             waiting += near.get(node, [])
     return reached
+
+
+def _is_cyclic(pattern: Pattern) -> bool:
+    """Whether nodes are left when those that read no other one are taken away, again and again."""
+    left, edges = set(pattern.nodes), pattern.edges
+    while left:
+        first = left - {e.consumer for e in edges if e.producer in left and e.consumer in left}
+        if not first:
+            return True
+        left -= first
+    return False
 
 
 def _without(pattern: Pattern, node: PatternNode) -> Pattern:

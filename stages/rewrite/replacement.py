@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, cast
 
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
@@ -21,8 +22,8 @@ from foldline.stages.replacing import drop_unused
 from foldline.stages.rewrite.building import RuleBuilder
 from foldline.stages.rewrite.convexity import dependents
 from foldline.stages.rewrite.match import name_of
-from foldline.stages.rewrite.order import Order
-from foldline.stages.rewriting import Rewriter, is_returned
+from foldline.stages.rewrite.order import Index, Order
+from foldline.stages.rewriting import Rewriter, count_nodes, is_returned
 from foldline.support.errors import RewriteError
 
 Build = Callable[[RuleBuilder], Any]
@@ -30,18 +31,35 @@ Build = Callable[[RuleBuilder], Any]
 
 
 @dataclass(frozen=True)
+class Replaced:
+    """What a replacement did."""
+
+    values: list[SSAValue]
+    """The new values."""
+    added: int
+    """Nodes that were made and are read."""
+    touched: list[Operation]
+    """Operations that have other operands, or other readers, than before."""
+
+
+@dataclass(frozen=True)
 class Replacer:
     """Replaces values of one module."""
 
     rewriter: Rewriter
-    order: Order
+    index: Index
     inference: Inference
     """Gives new operations their types; raises RewriteError for what cannot be typed."""
 
+    @property
+    def order(self) -> Order:
+        """Where operations stand."""
+        return self.index.order
+
     def replace(
         self, nodes: Sequence[NodeOp], outputs: Sequence[SSAValue], build: Build
-    ) -> list[SSAValue]:
-        """Build what takes the place of `outputs`, which `nodes` make; the new values.
+    ) -> Replaced:
+        """Build what takes the place of `outputs`, which `nodes` make.
 
         Nodes without readers go, shared ones stay. Raises RewriteError where the new values differ
         from the old in number, element type or known sizes, where a result would hang on itself,
@@ -51,27 +69,36 @@ class Replacer:
         for op in nodes:
             if holds_cache(op):
                 raise RewriteError(f"'{name_of(op)}' holds a cache, which no rule may remove")
-        builder = RuleBuilder(last)
-        new = _as_list(build(builder))
-        if len(new) != len(outputs):
-            raise RewriteError(f"{len(outputs)} values are replaced, by {len(new)}")
         moved = dependents(nodes, self.order)
-        self._check_operands(builder.made, new, outputs, moved, last)
-        self._insert(builder.made, last)
-        try:
-            self._type(builder.made)
-            self._check_types(outputs, new)
-        except RewriteError:
-            for op in reversed(builder.made):
-                self.rewriter.erase(op)
-            raise
-        for op in moved:
-            self.rewriter.move_before(op, last)
-            self.order.moved(op)
-        for old, value in zip(outputs, new, strict=True):
-            self._take_over(old, value, last)
-        drop_unused(self.rewriter, [r for op in reversed(nodes) for r in op.results])
-        return new
+        made, new = self._built(build, outputs, moved, last)
+        touched = [v.owner for op in made for v in op.operands if isinstance(v.owner, Operation)]
+        touched += [use.operation for old in outputs for use in old.uses]
+        with self._listening():
+            self._insert(made, outputs, new, last)
+            for op in moved:
+                self.rewriter.move_before(op, last)
+            for old, value in zip(outputs, new, strict=True):
+                made += self._take_over(old, value, last)
+            self._drop(nodes, made)
+        return Replaced(new, sum(count_nodes(op) for op in made if op.parent), touched)
+
+    def _built(
+        self,
+        build: Build,
+        outputs: Sequence[SSAValue],
+        moved: Sequence[Operation],
+        last: NodeOp,
+    ) -> tuple[list[Operation], list[SSAValue]]:
+        """The new operations, not inserted yet, and the new values; refused ones leave nothing."""
+        builder = RuleBuilder(last)
+        with ExitStack() as undoing:
+            undoing.callback(lambda: [op.erase() for op in reversed(builder.made)])
+            new = _as_list(build(builder))
+            if len(new) != len(outputs):
+                raise RewriteError(f"{len(outputs)} values are replaced, by {len(new)}")
+            self._check_operands(builder.made, new, outputs, moved, last)
+            undoing.pop_all()
+        return builder.made, new
 
     def _check_operands(
         self,
@@ -97,6 +124,8 @@ class Replacer:
     def _is_before(self, value: SSAValue, place: NodeOp) -> bool:
         owner = value.owner
         block = owner if isinstance(owner, Block) else owner.parent
+        if block is None:
+            return False
         here: Operation | None = place
         while here is not None and here.parent is not block:
             here = here.parent_op()
@@ -104,11 +133,28 @@ class Replacer:
             return False
         return isinstance(owner, Block) or self.order.position(owner) < self.order.position(here)
 
-    def _insert(self, made: Sequence[Operation], last: NodeOp) -> None:
+    def _insert(
+        self,
+        made: Sequence[Operation],
+        outputs: Sequence[SSAValue],
+        new: Sequence[SSAValue],
+        last: NodeOp,
+    ) -> None:
+        """Insert what was made, with its types; nothing is left of it where these do not fit."""
+        scope = scope_of(last)
+        before = scope.opsets
         if any(isinstance(op, NodeOp) and op.domain == FUSED_DOMAIN for op in made):
             import_domain(last, FUSED_DOMAIN)
         for op in made:
             self.rewriter.insert_before(op, last)
+        try:
+            self._type(made)
+            self._check_types(outputs, new)
+        except RewriteError:
+            for op in reversed(made):
+                self.rewriter.erase(op)
+            scope.properties["opsets"] = before
+            raise
 
     def _type(self, made: Sequence[Operation]) -> None:
         """Give new values the types that inference finds."""
@@ -121,9 +167,19 @@ class Replacer:
             if refine(old.type, value.type, trusted=True).contradiction:
                 raise RewriteError(f"a value of type {old.type} is replaced by one of {value.type}")
 
-    def _take_over(self, old: SSAValue, new: SSAValue, last: NodeOp) -> None:
-        """Let readers of `old` read `new`, which bears its name from now on."""
+    def _drop(self, nodes: Sequence[NodeOp], made: Sequence[Operation]) -> None:
+        """Remove what nothing reads: nodes of the match, what only they read, unused new ones."""
+        read: list[SSAValue] = []
+        for op in (*reversed(made), *reversed(self.order.in_order(nodes))):
+            if all(result.first_use is None for result in op.results):
+                read += op.operands
+                self.rewriter.erase(op)
+        drop_unused(self.rewriter, read)
+
+    def _take_over(self, old: SSAValue, new: SSAValue, last: NodeOp) -> list[Operation]:
+        """Let readers of `old` read `new`, which bears its name from now on; what that needed."""
         assert isinstance(old, OpResult)
+        made: list[Operation] = []
         if is_returned(old) and not _can_bear_name(new, old):
             made = Builder.at(last).identity(new)
             for op in made:
@@ -134,22 +190,38 @@ class Replacer:
             self.rewriter.set_type(new, refined)
         name = result_names(old.op)[old.index]
         if name and (is_returned(old) or not _has_name(new)):
-            _give_name(new, name, node_name(old.op))
+            give_name(new, name, node_name(old.op))
         self.rewriter.replace_uses(old, new)
+        return made
+
+    @contextmanager
+    def _listening(self) -> Generator[None]:
+        """Let the index follow what changes."""
+        before, self.rewriter.listener = self.rewriter.listener, self.index
+        try:
+            yield
+        finally:
+            self.rewriter.listener = before
 
 
-def import_domain(op: Operation, domain: str) -> None:
-    """Import a domain into the graph or function around an operation."""
+def scope_of(op: Operation) -> GraphOp | FunctionOp:
+    """The graph or function around an operation, which imports its operator sets."""
     scope: Operation | None = op
     while not isinstance(scope, GraphOp | FunctionOp):
         assert scope is not None
         scope = scope.parent_op()
+    return scope
+
+
+def import_domain(op: Operation, domain: str) -> None:
+    """Import a domain into the graph or function around an operation."""
+    scope = scope_of(op)
     if domain not in scope.opsets.versions:
         scope.properties["opsets"] = OpsetsAttr((*scope.opsets.data, (domain, 1)))
 
 
 def _as_list(new: Any) -> list[SSAValue]:
-    given: list[Any] = [new] if isinstance(new, SSAValue) else list(new)
+    given: list[Any] = list(cast("Iterable[Any]", new)) if isinstance(new, Iterable) else [new]
     if not all(isinstance(value, SSAValue) for value in given):
         raise RewriteError("the replacement is not a value, nor a sequence of values")
     return given
@@ -168,7 +240,8 @@ def _has_name(value: SSAValue) -> bool:
     return not isinstance(value, OpResult) or bool(result_names(value.op)[value.index])
 
 
-def _give_name(value: SSAValue, name: str, node: str | None) -> None:
+def give_name(value: SSAValue, name: str, node: str | None) -> None:
+    """Name a result, and its operation unless it has a name."""
     assert isinstance(value, OpResult)
     names = list(result_names(value.op))
     names[value.index] = name

@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from functools import cache
 from itertools import product
+from typing import TypeAlias
 
-from xdsl.ir import Operation, OpResult, SSAValue
+from xdsl.ir import OpResult, SSAValue
 from xdsl.traits import Commutative
 
 from foldline.dialects.onnx.constant import constant_tensor
 from foldline.dialects.onnx.op import NodeOp
-from foldline.stages.rewrite.match import Lease, Match, name_of, readers_of
+from foldline.stages.rewrite.match import Lease, Match, readers_of
+from foldline.stages.rewrite.near_miss import Miss, NearMiss
 from foldline.stages.rewrite.order import Index
 from foldline.stages.rewrite.pattern import (
     ANY,
@@ -24,80 +27,104 @@ from foldline.stages.rewrite.pattern import (
     Slot,
 )
 
+Goals: TypeAlias = "tuple[tuple[PatternNode, NodeOp], ...]"
+"""Nodes that have to be bound next, and to what."""
 
-@dataclass(frozen=True)
-class NearMiss:
-    """The best partial match at one operation."""
-
-    op: NodeOp
-    """Where the search began."""
-    bound: int
-    """Nodes that fitted."""
-    wanted: int
-    """Nodes that the pattern has."""
-    reason: str
-    """What the next one was and why it did not fit."""
-
-    @property
-    def message(self) -> str:
-        """For remarks."""
-        return f"{self.bound} of {self.wanted} nodes match; {self.reason}"
+AROUND = 512
+"""So often a near miss is looked for beside the search itself, variants counted."""
 
 
 @dataclass
 class Found:
     """All matches of a pattern, in a fixed order, and the near misses."""
 
-    matches: list[Match]
-    misses: list[NearMiss]
+    matches: list[Match] = field(default_factory=list[Match])
+    misses: list[NearMiss] = field(default_factory=list[NearMiss])
 
 
-def find(pattern: Pattern, index: Index, lease: Lease) -> Found:
-    """All matches, those of more optional nodes first at each operation; they may overlap.
+class Search:
+    """A pattern, ready to be searched for in any number of modules, by many threads at once."""
 
-    In the order of their first nodes, then of the nodes of the pattern.
-    """
-    anchor = _anchor(pattern, index)
-    variants = [_Variant(variant, index) for variant in pattern.variants()]
-    matches: dict[tuple[NodeOp | None, ...], Match] = {}
-    misses: list[NearMiss] = []
-    for op in index.candidates(anchor.operators):
-        miss = _Miss()
-        found: list[Match] = []
-        for variant in variants:
-            for state in variant.solutions(anchor, op, miss):
-                if any(set(state.nodes.values()) < set(m.bound.values()) for m in found):
-                    continue
-                found.append(_match(pattern, state, index, lease))
-        for match in found:
-            matches.setdefault(tuple(match.bound.get(node) for node in pattern.nodes), match)
-        if not found and miss.is_near(len(variants[0].pattern.nodes)):
-            misses.append(NearMiss(op, miss.bound, miss.wanted, miss.text()))
-    ordered = sorted(matches.values(), key=lambda match: index.place(match.ordered[0]))
-    return Found(ordered, misses)
+    def __init__(self, pattern: Pattern):
+        """Raises InvalidArgumentError for a pattern that cannot be searched for."""
+        pattern.check()
+        self.pattern = pattern.snapshot()
+        self._required = [node for node in self.pattern.nodes if not node.is_optional]
+        self._variants = [_Variant(v, self.pattern) for v in self.pattern.variants()]
+        self._by_nodes = {frozenset(v.pattern.nodes): v for v in reversed(self._variants)}
 
+    def find(self, index: Index, lease: Lease, *, looks_around: bool = True) -> Found:
+        """All matches; they may overlap, and be parts of larger ones with more optional nodes.
 
-def still_matches(match: Match, index: Index) -> bool:
-    """Whether the operations of a match are wired as the pattern wants, after changes around."""
-    present = [node for node in match.pattern.nodes if node in match.bound]
-    for variant in match.pattern.variants():
-        if set(variant.nodes) == set(present):
-            search = _Variant(variant, index)
-            node = present[0]
-            solutions = search.solutions(node, match.bound[node], _Miss())
-            return any(state.nodes == match.bound for state in solutions)
-    return False
+        In the order of their first nodes, larger ones first, then of the nodes of the pattern. The
+        search begins at the rarest node; with `looks_around`, near misses are looked for from some
+        operations that can be other nodes, too.
+        """
+        anchor = min(self._required, key=lambda node: index.count(node.operators))
+        matches: dict[tuple[NodeOp | None, ...], Match] = {}
+        misses: list[NearMiss] = []
+        if all(index.count(node.operators) for node in self._required):
+            for op in index.candidates(anchor.operators):
+                for state in self._at(anchor, op, index, misses):
+                    nodes = tuple(state.nodes.get(node) for node in self.pattern.nodes)
+                    if nodes not in matches:
+                        matches[nodes] = self._match(state, index, lease)
+        ordered = sorted(matches.values(), key=lambda match: index.place(match.ordered[0]))
+        if looks_around:
+            self._look_around(anchor, index, ordered, misses)
+        return Found(ordered, misses)
 
+    def renewed(self, match: Match, index: Index) -> bool:
+        """Whether a match still is one after changes around it; it takes on its values of now."""
+        variant = self._by_nodes[frozenset(match.bound)]
+        node = next(node for node in variant.pattern.nodes if not node.is_optional)
+        op = match.bound[node]
+        if node.accepts(op):
+            for state in variant.solutions(node, op, index, Miss()):
+                if state.nodes == match.bound:
+                    match.values = state.values
+                    return True
+        return False
 
-def _anchor(pattern: Pattern, index: Index) -> PatternNode:
-    """The node that always is there, of the operators that stand in the module least often."""
-    required = [node for node in pattern.nodes if not node.is_optional]
-    return min(required, key=lambda node: len(index.candidates(node.operators)))
+    def _match(self, state: _State, index: Index, lease: Lease) -> Match:
+        ordered = tuple(sorted(state.nodes.values(), key=index.place))
+        return Match(self.pattern, state.nodes, state.values, lease, ordered)
 
+    def _at(
+        self, anchor: PatternNode, op: NodeOp, index: Index, misses: list[NearMiss]
+    ) -> list[_State]:
+        """The ways to bind the anchor to `op`, larger ones first; without any, the miss."""
+        if not anchor.accepts(op):
+            return []
+        miss, found = Miss(), list[_State]()
+        seen: set[frozenset[NodeOp]] = set()
+        for variant in self._variants:
+            states = list(variant.solutions(anchor, op, index, miss))
+            bound = [frozenset(state.nodes.values()) for state in states]
+            found += [state for state, ops in zip(states, bound, strict=True) if ops not in seen]
+            seen.update(bound)
+        if not found and miss.is_near:
+            misses.append(miss.at(op))
+        return found
 
-def _match(pattern: Pattern, state: _State, index: Index, lease: Lease) -> Match:
-    ordered = tuple(sorted(state.nodes.values(), key=index.place))
-    return Match(pattern, state.nodes, state.values, lease, ordered)
+    def _look_around(
+        self,
+        anchor: PatternNode,
+        index: Index,
+        matches: Sequence[Match],
+        misses: list[NearMiss],
+    ) -> None:
+        """Add near misses that begin at other nodes than the anchor, with bounded effort."""
+        matched = {op for match in matches for op in match.ordered}
+        effort = AROUND // len(self._variants)
+        others = [node for node in self._required if node is not anchor]
+        for node in sorted(others, key=lambda node: index.count(node.operators)):
+            effort -= index.count(node.operators)
+            if effort < 0:
+                return
+            for op in index.candidates(node.operators):
+                if op not in matched:
+                    self._at(node, op, index, misses)
 
 
 @dataclass(frozen=True)
@@ -108,185 +135,199 @@ class _State:
     values: dict[str, SSAValue] = field(default_factory=dict[str, SSAValue])
 
 
-@dataclass
-class _Miss:
-    """The furthest that a search got from one operation."""
-
-    bound: int = 0
-    wanted: int = 0
-    node: str = ""
-    problem: str = ""
-    found: Operation | None = None
-
-    def note(self, state: _State, wanted: int, label: str, problem: str, op: Operation) -> None:
-        """Note why one more node does not fit."""
-        if len(state.nodes) > self.bound:
-            self.bound, self.wanted = len(state.nodes), wanted
-            self.node, self.problem, self.found = label, problem, op
-
-    def is_near(self, nodes: int) -> bool:
-        """Whether at least two nodes, and half of all, matched."""
-        return self.bound >= 2 and 2 * self.bound >= nodes
-
-    def text(self) -> str:
-        """What did not fit."""
-        at = "" if self.found is None else f" '{name_of(self.found)}'"
-        return f"{self.node}: {self.problem}{at}"
-
-
 class _Variant:
-    """A pattern of which every node has to be there."""
+    """A pattern of which every node has to be there: some of the optional ones are left out."""
 
-    def __init__(self, pattern: Pattern, index: Index):
+    def __init__(self, pattern: Pattern, whole: Pattern):
         self.pattern = pattern
-        self._index = index
-        self._slots: dict[PatternNode, list[Slot]] = {node: [] for node in pattern.nodes}
+        self.count = len(pattern.nodes)
+        kept = set(pattern.nodes)
+        self.left_out = tuple(node.label for node in whole.nodes if node not in kept)
+        self._results = None if pattern.results is None else frozenset(pattern.results)
+        slots: dict[PatternNode, list[Slot]] = {node: [] for node in pattern.nodes}
         for slot in pattern.slots():
-            self._slots[slot.consumer].append(slot)
+            slots[slot.consumer].append(slot)
+        self._slots = {node: tuple(given) for node, given in slots.items()}
 
-    def solutions(self, node: PatternNode, op: NodeOp, miss: _Miss) -> Iterator[_State]:
-        """All ways to bind the nodes, `node` to `op`."""
-        for state in self._bind([(node, op)], _State(), miss):
-            if self._is_closed(state, miss):
+    def solutions(
+        self, node: PatternNode, op: NodeOp, index: Index, miss: Miss
+    ) -> Iterator[_State]:
+        """All ways to bind the nodes, `node` to `op`, which it accepts."""
+        attempt = _Attempt(self, index, miss)
+        for state in attempt.expand(node, op, (), _State()):
+            if self._results is None or self._is_closed(state, self._results, miss):
                 yield state
 
-    def _bind(
-        self, goals: Sequence[tuple[PatternNode, NodeOp]], state: _State, miss: _Miss
+    def slots(self, node: PatternNode) -> tuple[Slot, ...]:
+        """What is said of the operands of a node."""
+        return self._slots[node]
+
+    def _is_closed(
+        self, state: _State, results: frozenset[tuple[PatternNode, int]], miss: Miss
+    ) -> bool:
+        """Whether only the results of the pattern are read outside."""
+        inside = set(state.nodes.values())
+        for node, op in state.nodes.items():
+            for place, result in enumerate(op.results):
+                if (node, place) in results:
+                    continue
+                for reader in readers_of(result, op.parent):
+                    if reader not in inside:
+                        why = f"the result of {node.label} is read outside as well, by"
+                        miss.note(
+                            state.nodes, self.count, self.left_out, why, reader, is_wired=True
+                        )
+                        return False
+        return True
+
+
+@dataclass(frozen=True)
+class _Attempt:
+    """One search for one variant, from one operation."""
+
+    variant: _Variant
+    index: Index
+    miss: Miss
+
+    def expand(
+        self, node: PatternNode, op: NodeOp, goals: Goals, state: _State
     ) -> Iterator[_State]:
+        """Bind a node to an operation that it accepts, then all that hangs on it."""
+        slots = self.variant.slots(node)
+        bound = _State({**state.nodes, node: op}, state.values)
+        for choice in _choices(slots, op):
+            settled = self._settle(slots, choice, op, bound)
+            if settled is not None:
+                yield from self._reach((*settled[0], *goals), settled[1])
+
+    def _reach(self, goals: Goals, state: _State) -> Iterator[_State]:
         if not goals:
-            yield from self._forward(state, miss)
+            yield from self._forward(state)
             return
         (node, op), rest = goals[0], goals[1:]
         bound = state.nodes.get(node)
-        if bound is not None or op in state.nodes.values():
-            if bound is op:
-                yield from self._bind(rest, state, miss)
-            elif bound is not None:
-                self._note(miss, state, node, "another operation is in its place", op)
-            return
-        if not node.accepts(op):
-            self._note(miss, state, node, f"{op.op_type} does not fit", op)
-            return
-        state = replace(state, nodes={**state.nodes, node: op})
-        slots = self._slots[node]
-        for choice in _choices(slots, op):
-            settled = self._settle(slots, choice, op, state, miss)
-            if settled is not None:
-                yield from self._bind([*settled[0], *rest], settled[1], miss)
+        if bound is op:
+            yield from self._reach(rest, state)
+        elif bound is not None:
+            self._note(state, f"{node.label} would have to be two operations, the other is", op)
+        elif op in state.nodes.values():
+            self._note(state, f"{node.label} would be the same operation as another node,", op)
+        elif not node.accepts(op):
+            self._note(state, node.complaint(op), op)
+        else:
+            yield from self.expand(node, op, rest, state)
 
-    def _settle(
-        self,
-        slots: Sequence[Slot],
-        choice: Sequence[int],
-        op: NodeOp,
-        state: _State,
-        miss: _Miss,
-    ) -> tuple[list[tuple[PatternNode, NodeOp]], _State] | None:
-        """Goals that the operands of `op` give, each said to be where `choice` has it."""
-        goals: list[tuple[PatternNode, NodeOp]] = []
-        values = dict(state.values)
-        for slot, place in zip(slots, choice, strict=True):
-            value = op.operand(place)
-            problem = None
-            match slot:
-                case Edge():
-                    problem = _made_by(slot, value, op)
-                    if problem is None:
-                        assert isinstance(value, OpResult)
-                        assert isinstance(value.op, NodeOp)
-                        goals.append((slot.producer, value.op))
-                        continue
-                case Capture():
-                    if value is None:
-                        problem = f"operand {place} is absent at"
-                    elif values.setdefault(slot.name, value) is not value:
-                        problem = f"operand {place} is not the value '{slot.name}' at"
-                case ConstantOperand():
-                    problem = _constant_problem(slot, value, place)
-                    if problem is None and slot.name and value is not None:
-                        values[slot.name] = value
-                case AbsentOperand():
-                    problem = None if value is None else f"operand {place} is given at"
-            if problem is not None:
-                label = slot.producer.label if isinstance(slot, Edge) else slot.consumer.label
-                miss.note(state, len(self.pattern.nodes), label, problem, op)
-                return None
-        return goals, _State(state.nodes, values)
-
-    def _forward(self, state: _State, miss: _Miss) -> Iterator[_State]:
+    def _forward(self, state: _State) -> Iterator[_State]:
         """Go on to a node that reads what is bound, until all nodes are."""
-        if len(state.nodes) == len(self.pattern.nodes):
+        if len(state.nodes) == self.variant.count:
             yield state
             return
         edge = next(
             e
-            for e in self.pattern.edges
+            for e in self.variant.pattern.edges
             if e.producer in state.nodes and e.consumer not in state.nodes
         )
         producer = state.nodes[edge.producer]
         if edge.output >= len(producer.results):
+            self._note(state, f"{edge.consumer.label} wants result {edge.output} of", producer)
             return
-        result = producer.results[edge.output]
-        users = {use.operation for use in result.uses if use.operation.parent is producer.parent}
-        candidates = [user for user in users if isinstance(user, NodeOp)]
-        if not candidates:
-            self._note(miss, state, edge.consumer, "nothing reads what is before it,", producer)
-        for user in sorted(candidates, key=self._index.place):
-            yield from self._bind([(edge.consumer, user)], state, miss)
+        uses = producer.results[edge.output].uses
+        found = {op for use in uses if isinstance(op := use.operation, NodeOp)}
+        users = [op for op in found if op.parent is producer.parent]
+        if not users:
+            self._note(state, f"{edge.consumer.label} is wanted, but nothing reads", producer)
+        for user in sorted(users, key=self.index.order.position):
+            yield from self._reach(((edge.consumer, user),), state)
 
-    def _is_closed(self, state: _State, miss: _Miss) -> bool:
-        """Whether only the results of the pattern are read outside."""
-        if self.pattern.results is None:
-            return True
-        inside = set(state.nodes.values())
-        for node, op in state.nodes.items():
-            for place, result in enumerate(op.results):
-                if (node, place) in self.pattern.results:
-                    continue
-                for reader in readers_of(result, op.parent):
-                    if reader not in inside:
-                        problem = f"its result is read outside as well, by {reader.name}"
-                        miss.note(state, len(self.pattern.nodes), node.label, problem, reader)
-                        return False
-        return True
+    def _settle(
+        self, slots: Sequence[Slot], choice: Sequence[int], op: NodeOp, state: _State
+    ) -> tuple[Goals, _State] | None:
+        """Goals that the operands of `op` give, each said to be where `choice` has it."""
+        goals: list[tuple[PatternNode, NodeOp]] = []
+        values = dict(state.values) if len(slots) > 0 else state.values
+        for slot, place in zip(slots, choice, strict=True):
+            value = op.operand(place)
+            if isinstance(slot, Edge):
+                problem = _edge_problem(slot, value, op)
+                if problem is None:
+                    assert isinstance(value, OpResult)
+                    assert isinstance(value.op, NodeOp)
+                    goals.append((slot.producer, value.op))
+            else:
+                problem = _value_problem(slot, value, place, values)
+            if problem is not None:
+                self._note(state, problem, op)
+                return None
+        return tuple(goals), _State(state.nodes, values)
 
-    def _note(
-        self, miss: _Miss, state: _State, node: PatternNode, problem: str, op: Operation
-    ) -> None:
-        miss.note(state, len(self.pattern.nodes), node.label, problem, op)
+    def _note(self, state: _State, problem: str, op: NodeOp) -> None:
+        self.miss.note(state.nodes, self.variant.count, self.variant.left_out, problem, op)
 
 
-def _choices(slots: Sequence[Slot], op: NodeOp) -> Iterator[tuple[int, ...]]:
+def _choices(slots: Sequence[Slot], op: NodeOp) -> Iterable[tuple[int, ...]]:
     """Where the operands that the slots speak of may stand."""
-    fixed = [slot.input for slot in slots]
+    fixed = tuple(slot.input for slot in slots)
     count = len(op.operands)
+    swaps = count == 2 and _is_commutative(type(op))
+    return _ways(fixed, count, swaps)
+
+
+@cache
+def _ways(fixed: tuple[int, ...], count: int, swaps: bool) -> tuple[tuple[int, ...], ...]:
     ways = [fixed]
-    if count == 2 and op.has_trait(Commutative) and any(place in (0, 1) for place in fixed):
-        ways.append([1 - place if place in (0, 1) else place for place in fixed])
+    if swaps and any(place in (0, 1) for place in fixed):
+        ways.append(tuple(1 - place if place in (0, 1) else place for place in fixed))
+    found: dict[tuple[int, ...], None] = {}
     for way in ways:
         claimed = {place for place in way if place != ANY}
         free = [place for place in range(count) if place not in claimed]
         options = [free if place == ANY else [place] for place in way]
-        for choice in product(*options):
-            if len(set(choice)) == len(choice):
-                yield choice
+        found.update((choice, None) for choice in product(*options) if _is_distinct(choice))
+    return tuple(found)
 
 
-def _made_by(edge: Edge, value: SSAValue | None, op: NodeOp) -> str | None:
+def _is_distinct(choice: tuple[int, ...]) -> bool:
+    return len(set(choice)) == len(choice)
+
+
+@cache
+def _is_commutative(cls: type[NodeOp]) -> bool:
+    return cls.has_trait(Commutative)
+
+
+def _edge_problem(edge: Edge, value: SSAValue | None, op: NodeOp) -> str | None:
     """Why a value is not what an edge wants."""
+    wanted = edge.producer.label
     if value is None:
-        return "is absent before"
+        return f"{wanted} is wanted where an operand is left out, at"
     if not isinstance(value, OpResult) or not isinstance(value.op, NodeOp):
-        return "an input or initializer is in its place before"
+        return f"{wanted} is wanted where an input or initializer is read by"
     if value.index != edge.output:
-        return f"result {value.index} is read instead of {edge.output} by"
-    return None if value.op.parent is op.parent else "stands outside of the body of"
+        return f"result {edge.output} of {wanted} is wanted, result {value.index} is read by"
+    return None if value.op.parent is op.parent else f"{wanted} stands outside of the body of"
 
 
-def _constant_problem(slot: ConstantOperand, value: SSAValue | None, place: int) -> str | None:
-    tensor = None if value is None else constant_tensor(value)
-    if tensor is None:
-        return f"operand {place} is not {slot.label} at"
-    if slot.accepts is not None and not slot.accepts(tensor.array):
-        return f"operand {place} is a constant, but not {slot.label} at"
-    return None
+def _value_problem(
+    slot: Capture | ConstantOperand | AbsentOperand,
+    value: SSAValue | None,
+    place: int,
+    values: dict[str, SSAValue],
+) -> str | None:
+    """Why an operand is not what is said of it; a name it is given is noted in `values`."""
+    match slot:
+        case Capture():
+            if value is None:
+                return f"operand {place} ('{slot.name}') is left out at"
+            same = values.setdefault(slot.name, value) is value
+            return None if same else f"operand {place} is not the value '{slot.name}' at"
+        case ConstantOperand():
+            tensor = None if value is None else constant_tensor(value)
+            if value is None or tensor is None:
+                return f"operand {place} is not {slot.label} at"
+            if slot.accepts is not None and not slot.accepts(tensor.array):
+                return f"operand {place} is a constant, but not {slot.label} at"
+            if slot.name:
+                values[slot.name] = value
+            return None
+        case AbsentOperand():
+            return None if value is None else f"operand {place} is given at"

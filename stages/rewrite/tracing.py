@@ -110,7 +110,7 @@ class PatternOperators:
         given = dict(given)
         name, outputs = given.pop("name", ""), given.pop("outputs", 1)
         optional, where = given.pop("optional", False), given.pop("where", None)
-        check = _attributes(given, where) if given else where
+        check = _Attributes(given, where) if given else where
         node = self.pattern.node(operators, where=check, name=name, optional=optional)
         for index, value in enumerate(inputs):
             self._operand(node, index, value)
@@ -142,9 +142,10 @@ def traced(function: Callable[..., Any]) -> Pattern:
     """
     op = PatternOperators()
     names = list(inspect.signature(function).parameters)[1:]
-    result = function(op, *(Traced(op, name) for name in names))
+    given = function(op, *(Traced(op, name) for name in names))
+    values = cast("tuple[Any, ...]", given if isinstance(given, tuple) else (given,))
     results: list[tuple[PatternNode, int]] = []
-    for value in result if isinstance(result, tuple) else (result,):
+    for value in values:
         if not isinstance(value, Traced) or value.node is None:
             raise InvalidArgumentError(f"{function.__name__} returns {value!r}, made by no node")
         results.append((value.node, value.output))
@@ -164,22 +165,31 @@ def is_near(value: float, rel: float = 0.0) -> Accepts:
             return False
         found = array.reshape(())
         if rel == 0:
-            return bool(found == np.asarray(value).astype(array.dtype))
+            is_whole = array.dtype.kind in "biu"
+            wanted = np.asarray(value, None if is_whole else array.dtype)
+            return bool(found == wanted)
         return bool(abs(float(found) - value) <= rel * abs(value))
 
     return accepts
 
 
-def _attributes(wanted: Mapping[str, Any], where: Predicate | None) -> Predicate:
-    """Whether a node has these attributes, and `where` holds."""
+@dataclass(frozen=True)
+class _Attributes:
+    """The predicate that a node has these attributes, and that `where` holds."""
 
-    def holds(op: NodeOp) -> bool:
+    wanted: Mapping[str, Any]
+    where: Predicate | None
+
+    def __call__(self, op: NodeOp) -> bool:
+        return self.complaint(op) is None and (self.where is None or bool(self.where(op)))
+
+    def complaint(self, op: NodeOp) -> str | None:
+        """The attribute that is another one."""
         values = op.attribute_values()
-        return all(_same(values.get(k), v) for k, v in wanted.items()) and (
-            where is None or bool(where(op))
-        )
-
-    return holds
+        for name, wanted in self.wanted.items():
+            if not _same(values.get(name), wanted):
+                return f"{name} is {values.get(name)!r} instead of {wanted!r}"
+        return None
 
 
 def _same(actual: Any, wanted: Any) -> bool:

@@ -3,29 +3,48 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, Protocol, TypeAlias
 
+from foldline.stages.context import PassContext
 from foldline.stages.pass_base import Pass
 from foldline.stages.rewrite.building import RuleBuilder
 from foldline.stages.rewrite.match import Match
 from foldline.stages.rewrite.pattern import Pattern
+from foldline.stages.rewrite.search import Search
 from foldline.support.errors import InvalidArgumentError
 from foldline.support.passes import PASSES
+from foldline.support.rewrite_report import RewriteRow
 
 Condition: TypeAlias = Callable[[Match], bool]
 Replacement: TypeAlias = Callable[[RuleBuilder, Match], Any]
 """Gives the new values, one for each output of the match."""
 
 
+Blame: TypeAlias = Callable[[str], AbstractContextManager[None]]
+"""Blames what is raised in a block on a node by its name."""
+
+
 @dataclass(frozen=True, eq=False)
 class Rule:
-    """What a transform of patterns does."""
+    """What a transform of patterns does. It holds nothing of a run: many threads may share it."""
 
-    patterns: tuple[Pattern, ...]
-    """Spellings of one thing, tried in order."""
+    searches: tuple[Search, ...]
+    """Spellings of one thing, tried in order, each made ready once."""
     replace: Replacement
     condition: Condition | None
+
+
+class Action(Protocol):
+    """What a transform does that is made of neither patterns nor a pass."""
+
+    def turn(self, context: PassContext, row: RewriteRow, blame: Blame) -> None:
+        """Change the module of a context, and count in the row what its rewriter does not see.
+
+        `with blame(name)` around what is foreign names the node in errors.
+        """
+        ...
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +52,7 @@ class Transform:
     """A handle on one transform. Copies are equal and share what it does."""
 
     name: str
-    action: Rule | Pass
+    action: Rule | Pass | Action
     runs_after: tuple[str, ...] = ()
     """Names of transforms that come earlier where they run as well."""
     preserves_bits: bool = False
@@ -44,13 +63,16 @@ class Transform:
     def __hash__(self) -> int:
         return hash(id(self.action))
 
+    def __deepcopy__(self, memo: object) -> Transform:
+        return self
+
 
 def rewrite(
     name: str,
     pattern: Pattern | Sequence[Pattern],
     replace_fn: Replacement,
     condition_fn: Condition | None = None,
-    runs_after: Iterable[Transform] = (),
+    runs_after: Sequence[Transform] = (),
     *,
     preserves_bits: bool = False,
 ) -> Transform:
@@ -64,9 +86,17 @@ def rewrite(
     Raises InvalidArgumentError for a name that is empty or of a built-in transform, for functions
     that are none, and for patterns that cannot be searched for.
     """
+    check_name(name)
+    before = names_before(name, runs_after)
+    return made_rule(name, pattern, replace_fn, condition_fn, before, preserves_bits)
+
+
+def check_name(name: str) -> None:
+    """Raise InvalidArgumentError for what cannot be the name of a user's transform."""
+    if not isinstance(name, str) or not name.strip():  # pyright: ignore[reportUnnecessaryIsInstance]
+        raise InvalidArgumentError(f"a transform needs a name, got {name!r}")
     if name in PASSES:
         raise InvalidArgumentError(f"'{name}' is the name of a built-in transform")
-    return made_rule(name, pattern, replace_fn, condition_fn, runs_after, preserves_bits)
 
 
 def made_rule(
@@ -78,8 +108,6 @@ def made_rule(
     preserves_bits: bool,
 ) -> Transform:
     """`rewrite` for built-in rules too, which name what they run after."""
-    if not name:
-        raise InvalidArgumentError("a transform needs a name")
     if not callable(replace_fn):
         raise InvalidArgumentError(f"'{name}': replace_fn is {replace_fn!r}, not a function")
     if condition_fn is not None and not callable(condition_fn):
@@ -90,19 +118,21 @@ def made_rule(
     for one in patterns:
         if not isinstance(one, Pattern):  # pyright: ignore[reportUnnecessaryIsInstance]
             raise InvalidArgumentError(f"'{name}': {one!r} is not a pattern")
-        one.check()
-    before = tuple(_name(name, entry) for entry in runs_after)
-    rule = Rule(tuple(one.snapshot() for one in patterns), replace_fn, condition_fn)
+    before = tuple(e.name if isinstance(e, Transform) else e for e in runs_after)
+    if name in before:
+        raise InvalidArgumentError(f"'{name}' cannot run after itself")
+    rule = Rule(tuple(map(Search, patterns)), replace_fn, condition_fn)
     return Transform(name, rule, before, preserves_bits)
 
 
-def _name(name: str, entry: Transform | str) -> str:
-    found = entry.name if isinstance(entry, Transform) else entry
-    if not isinstance(found, str):  # pyright: ignore[reportUnnecessaryIsInstance]
-        raise InvalidArgumentError(f"'{name}': runs_after holds {entry!r}, which is no transform")
-    if found == name:
-        raise InvalidArgumentError(f"'{name}' cannot run after itself")
-    return found
+def names_before(name: str, runs_after: Sequence[Transform]) -> tuple[str, ...]:
+    """The names of what a user's transform runs after; raises InvalidArgumentError."""
+    for entry in runs_after:
+        if not isinstance(entry, Transform):  # pyright: ignore[reportUnnecessaryIsInstance]
+            raise InvalidArgumentError(f"'{name}': runs_after holds {entry!r}, no transform")
+        if entry.name == name:
+            raise InvalidArgumentError(f"'{name}' cannot run after itself")
+    return tuple(entry.name for entry in runs_after)
 
 
 def in_order(transforms: Sequence[Transform]) -> list[Transform]:

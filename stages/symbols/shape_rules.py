@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from foldline.dialects.onnx.op import NodeOp
 from foldline.stages.symbols import (
+    shapes_attention,
     shapes_elementwise,
     shapes_layout,
     shapes_linear,
@@ -13,6 +14,7 @@ from foldline.stages.symbols import (
 from foldline.stages.symbols.facts import ShapeRule
 
 SHAPE_RULES: dict[type[NodeOp], ShapeRule] = {
+    **shapes_attention.RULES,
     **shapes_elementwise.RULES,
     **shapes_layout.RULES,
     **shapes_linear.RULES,

@@ -79,6 +79,10 @@ _MICROSOFT_LIKE_FIRST = (
     *("BiasGelu", "FastGelu", "Gelu", "QLinearLeakyRelu", "QLinearSigmoid", "QLinearSoftmax"),
     *("QuickGelu", "SkipLayerNormalization", "SkipSimplifiedLayerNormalization"),
 )
+_FUSED_LIKE_FIRST = (
+    *("Gelu", "GroupNormalization", "HardSwish", "LayerNormalization", "Mish"),
+    *("QLinearActivation", "QLinearBatchNormalization", "RMSNormalization", "Swish"),
+)
 
 RULES: dict[type[NodeOp], ShapeRule] = {
     **by_class({like_first: _LIKE_FIRST, like_first_twice: ("Dropout",), together: _TOGETHER}),
@@ -86,5 +90,8 @@ RULES: dict[type[NodeOp], ShapeRule] = {
     **by_class(
         {like_first: _MICROSOFT_LIKE_FIRST, quantised_pair: ("QLinearAdd", "QLinearMul")},
         "com.microsoft",
+    ),
+    **by_class(
+        {like_first: _FUSED_LIKE_FIRST, quantised_pair: ("QLinearAdd", "QLinearMul")}, "foldline"
     ),
 }

@@ -45,6 +45,13 @@ def _gemm(op: OnnxOp, known: Known) -> Sequence[Dims]:
     return ((rows, columns),)
 
 
+def _linear(op: OnnxOp, known: Known) -> Sequence[Dims]:
+    a, b = operand_dims(op, known, 0), operand_dims(op, known, 1)
+    if not a or b is None or len(b) != 2:
+        return ()
+    return ((*a[:-1], b[0 if op.int_of("transB") else 1]),)
+
+
 def _einsum(op: OnnxOp, known: Known) -> Sequence[Dims]:
     equation = op.value_of("equation")
     if not isinstance(equation, str) or "." in equation or "->" not in equation:
@@ -121,6 +128,11 @@ RULES: dict[type[NodeOp], ShapeRule] = {
             _recurrent: ("DynamicQuantizeLSTM",),
         },
         "com.microsoft",
+    ),
+    OPERATORS["foldline", "Linear"]: _linear,
+    **by_class(
+        {_matmul(1): ("DynamicQuantizeMatMul", "MatMulIntegerToFloat")},
+        "foldline",
     ),
     **{operator: _reduce for operator in REDUCTIONS},
     OPERATORS["", "ArgMax"]: _arg,

@@ -9,6 +9,7 @@ from foldline.dialects.onnx.op import NodeOp, OnnxOp
 from foldline.stages.symbols.expression import Expr, constant, floordiv
 from foldline.stages.symbols.facts import Dims, Known, ShapeRule, static_dims
 from foldline.stages.symbols.reading import by_class, operand_dims
+from foldline.stages.symbols.shapes_elementwise import broadcast_dims
 
 ONE = constant(1)
 
@@ -94,6 +95,24 @@ def _conv_transpose(op: OnnxOp, known: Known) -> Sequence[Dims]:
     return ((x[0], channels, *sizes),)
 
 
+def _with_sum(
+    rule: Callable[[OnnxOp, Known], Sequence[Dims]],
+) -> Callable[[OnnxOp, Known], Sequence[Dims]]:
+    """A fused convolution, whose input 3 is added to the result."""
+
+    def fused(op: OnnxOp, known: Known) -> Sequence[Dims]:
+        found, added = rule(op, known), op.operand(3)
+        if added is None or not found:
+            return found
+        dims = known.dims(added)
+        if dims is None or found[0] is None:
+            return ()
+        total = broadcast_dims(op, known, [found[0], dims])
+        return () if total is None else (total,)
+
+    return fused
+
+
 def _pool(op: OnnxOp, known: Known) -> Sequence[Dims]:
     """A pool and, of MaxPool, the indices. With ceil_mode sizes are left to inference."""
     x, kernel = operand_dims(op, known, 0), op.ints_of("kernel_shape")
@@ -124,4 +143,8 @@ RULES: dict[type[NodeOp], ShapeRule] = {
         }
     ),
     **by_class({_conv(1): ("FusedConv",)}, "com.microsoft"),
+    **by_class({_conv(1): ("ConvIntegerToFloat",)}, "foldline"),
+    **by_class(
+        {_with_sum(_conv(1)): ("Conv",), _with_sum(_conv_transpose): ("ConvTranspose",)}, "foldline"
+    ),
 }

@@ -26,8 +26,8 @@ NUMPY = frozenset(
     "add subtract multiply divide true_divide negative absolute abs square reciprocal sqrt rint "
     "floor ceil trunc fmod remainder floor_divide divmod copysign signbit sign frexp ldexp "
     # comparisons, selections, logic, bits
-    "equal not_equal less less_equal greater greater_equal maximum minimum where isnan isinf "
-    "isfinite isneginf logical_and logical_or logical_not logical_xor bitwise_and bitwise_or "
+    "fmin fmax equal not_equal less less_equal greater greater_equal maximum minimum where isnan "
+    "isinf isfinite isneginf logical_and logical_or logical_not logical_xor bitwise_and bitwise_or "
     "bitwise_xor invert left_shift right_shift array_equal argmax argmin clip nan_to_num any all "
     "searchsorted flatnonzero nonzero count_nonzero "
     # memory: making, copying, moving, indexing
@@ -35,18 +35,21 @@ NUMPY = frozenset(
     "full_like arange copyto concatenate stack repeat tile pad take take_along_axis "
     "put_along_axis broadcast_to broadcast_shapes broadcast_arrays expand_dims moveaxis swapaxes "
     "transpose reshape ravel flip roll split array_split diagonal triu tril eye ndindex ndarray "
-    "may_share_memory shares_memory squeeze unravel_index atleast_1d atleast_2d meshgrid indices "
-    "fromiter frombuffer ix_ compress isin lexsort argsort sort unique ndim shape size real imag "
+    "lib may_share_memory squeeze unravel_index atleast_1d atleast_2d meshgrid indices "
+    "fromiter frombuffer ix_ ogrid tri append select setdiff1d compress isin lexsort argsort sort "
+    "unique ndim shape size real imag "
     "result_type can_cast iinfo finfo dtype errstate newaxis inf nan pi integer floating generic "
     "bool_ int8 int16 int32 int64 intp uint8 uint16 uint32 uint64 float16 float32 float64 "
-    "complex64 complex128 object_ str_ ufunc random Generator PCG64 number".split()
+    "complex64 complex128 object_ str_ ufunc number "
+    # random bits, which the seed fixes, as multiples of a power of two
+    "random".split()
 )
 """Names of NumPy an exact kernel may read."""
 
 METHODS = frozenset(
     # of arrays
     "astype reshape copy view transpose swapaxes take repeat item tolist ravel flatten fill any "
-    "all squeeze nonzero setflags flags shape dtype ndim size T nbytes itemsize strides base kind "
+    "all squeeze nonzero setflags flags shape dtype ndim size data T nbytes itemsize strides kind "
     "real imag flat argmax argmin sort argsort searchsorted compress byteswap newbyteorder type "
     "min max char name names "
     # of a ufunc: an order that cannot matter, or that the definition fixes
@@ -56,18 +59,22 @@ METHODS = frozenset(
     "join split strip lower upper start stop step startswith endswith encode decode casefold "
     "replace partition rpartition is_integer bit_length isdisjoint issubset union discard remove "
     "count format writeable c_contiguous owndata hasobject fromhex hex from_bytes to_bytes "
-    "sort_values translate contiguous sorted match fullmatch group cache_clear".split()
+    "stride_tricks as_strided __module__ __qualname__ "
+    "translate fromkeys difference tobytes isbuiltin isupper match fullmatch group groupdict end "
+    "default_rng RandomState Generator PCG64 uniform random".split()
 )
 """Attributes of objects that are not known by name: methods of arrays and of Python's types."""
 
 MODULES: Mapping[str, frozenset[str]] = {
-    "math": frozenset("prod ceil floor trunc inf nan pi isnan isinf isfinite sqrt gcd".split()),
-    "itertools": frozenset("product chain accumulate islice zip_longest repeat count".split()),
+    "math": frozenset(
+        "prod ceil floor trunc inf nan pi isnan isinf isfinite sqrt gcd ldexp".split()
+    ),
+    "itertools": frozenset("product chain accumulate pairwise combinations repeat count".split()),
     "operator": frozenset("itemgetter index".split()),
     "functools": frozenset("partial cache lru_cache reduce wraps".split()),
     "dataclasses": frozenset("replace field dataclass".split()),
     "threading": frozenset(("Lock",)),
-    "re": frozenset("compile escape".split()),
+    "re": frozenset("compile escape error".split()),
     "ml_dtypes": frozenset("bfloat16 finfo iinfo".split()),
 }
 """Names of other modules it may read."""
@@ -77,13 +84,15 @@ BUILTINS = frozenset(
     "id int isinstance issubclass iter len list map max min next object ord chr range repr "
     "reversed round set slice sorted str sum tuple type vars zip Ellipsis NotImplemented complex "
     "ValueError TypeError IndexError KeyError ImportError ArithmeticError OverflowError "
-    "NotImplementedError UnicodeDecodeError StopIteration AssertionError super print".split()
+    "memoryview bytearray NotImplementedError UnicodeDecodeError StopIteration AssertionError "
+    "super print".split()
 )
 
 TRUSTED: Mapping[Callable[..., Any], str] = {
     exact_products.integer_product: "refuses floats; a sum of integers below 2^53 is exact",
     exact_products._by_einsum: "used only where einsum_is_exact() has proved its bits",
     exact_products.einsum_is_exact: "the proof",
+    registry.find_kernel: "a kernel of the grades it is asked for; exact ones are walked",
     parallel_for: "runs tiles that write apart",
     registry.aligned_bytes: "memory",
 }
@@ -92,6 +101,9 @@ TRUSTED: Mapping[Callable[..., Any], str] = {
 OPERATORS = {ast.MatMult: "@", ast.Pow: "**"}
 UNORDERED = {"add", "multiply", "subtract", "divide"}
 """Ufuncs whose `reduce` takes an order of its own."""
+
+HOME = ("foldline.kernels",)
+"""Where functions are walked; those of other modules must be on a list."""
 
 Found = Iterator[tuple[str, str]]
 
@@ -111,6 +123,8 @@ class _Walk:
         if id(value) in self.seen:
             return
         self.seen.add(id(value))
+        if id(value) in {id(trusted) for trusted in TRUSTED}:
+            return
         if isinstance(value, functools.partial):
             yield from self.visit(value.func)
             for part in (*value.args, *value.keywords.values()):
@@ -140,7 +154,7 @@ class _Walk:
                 yield from self.visit(getattr(value, field.name))
 
     def _class(self, cls: type) -> Found:
-        if not cls.__module__.startswith("foldline.kernels"):
+        if not cls.__module__.startswith(HOME):
             return
         for member in vars(cls).values():
             target = member.__func__ if isinstance(member, staticmethod | classmethod) else member
@@ -150,11 +164,11 @@ class _Walk:
                 yield from self.visit(target)
 
     def _function(self, function: FunctionType) -> Found:
-        if function in TRUSTED or not function.__module__.startswith("foldline.kernels"):
+        if not function.__module__.startswith(HOME):
             return
         where = f"{function.__module__}.{function.__qualname__}"
         try:
-            source = textwrap.dedent(inspect.getsource(function))
+            source = textwrap.dedent(inspect.getsource(function.__code__))
         except OSError:
             return
         nodes = _definition(source, function)
@@ -176,7 +190,8 @@ class _Walk:
 
     def _node(self, node: ast.AST, names: Mapping[str, Any], own: set[str], where: str) -> Found:
         for child in _parts(node):
-            if isinstance(child, ast.BinOp | ast.AugAssign) and type(child.op) in OPERATORS:
+            is_operation = isinstance(child, ast.BinOp | ast.AugAssign)
+            if is_operation and type(child.op) in OPERATORS and not _is_literal(child):
                 yield f"{where}:{child.lineno}", f"uses {OPERATORS[type(child.op)]}"
             elif isinstance(child, ast.Attribute):
                 yield from self._attribute(child, names, own, where)
@@ -221,6 +236,8 @@ class _Walk:
                     return
         if node.attr == "reduce" and _ufunc_name(root) in UNORDERED:
             yield place, f"reads np.{_ufunc_name(root)}.reduce"
+        elif isinstance(root, ast.Name) and root.id == "self" and node.attr not in UNORDERED:
+            return
         elif node.attr not in METHODS and not self._is_member(node.attr):
             yield place, f"reads .{node.attr}"
 
@@ -235,12 +252,28 @@ def _members() -> frozenset[str]:
 
     found: set[str] = set()
     for name, module in list(sys.modules.items()):
-        if name.startswith(("foldline.kernels", "foldline.support.dtypes")):
+        if name.startswith("foldline."):
             for value in vars(module).values():
                 if inspect.isclass(value) and value.__module__.startswith("foldline."):
                     found.update(vars(value))
                     found.update(getattr(value, "__annotations__", ()))
+                    found.update(_own_attributes(value))
     return frozenset(found - {"sum", "mean", "prod", "dot", "var", "std", "cumsum", "cumprod"})
+
+
+def _own_attributes(cls: type) -> Iterator[str]:
+    """Attributes that the constructor of a class makes."""
+    constructor = vars(cls).get("__init__")
+    if isinstance(constructor, FunctionType) and "<" not in constructor.__code__.co_filename:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(constructor.__code__)))
+        for node in ast.walk(tree):
+            if isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store):
+                yield node.attr
+
+
+def _is_literal(node: ast.AST) -> bool:
+    """A power of numbers that stand in the source, such as 2.0**-52."""
+    return not any(isinstance(child, ast.Name | ast.Call) for child in ast.walk(node))
 
 
 def _ufunc_name(node: ast.AST) -> str:

@@ -1,7 +1,8 @@
 """The option `--oo-level`, the marks, and the closing table of the ONNX backend suite.
 
-`slow` marks what is not in the fast cover of features, `xfail` what known_failures.txt lists. The
-option and the table are there when the command line names this folder:
+`slow` marks what is not in the fast cover of features, `xfail` what known_failures.txt lists, and
+in exact mode known_failures_exact.txt too. The option and the table are there when the command
+line names this folder:
 
     pytest tests/conformance --oo-level O1
 """
@@ -20,6 +21,7 @@ import pytest
 from tests.conformance import suite
 
 KNOWN_FAILURES = Path(__file__).parent / "known_failures.txt"
+KNOWN_IN_EXACT_MODE = Path(__file__).parent / "known_failures_exact.txt"
 _TEST_ID = re.compile(r"::OnnxBackend(?P<category>\w+)Test::")
 _VARIANT_ID = re.compile(r"/test_variants.py::\w+\[(?P<case>test_\w+)\]$")
 _OUTCOMES = ("passed", "failed", "xfailed", "skipped")
@@ -50,7 +52,7 @@ def _no_reference_evaluator(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """Mark before `-m` selects."""
-    known = list(_known_failures())
+    everywhere, exact = (list(_known(f)) for f in (KNOWN_FAILURES, KNOWN_IN_EXACT_MODE))
     for item in items:
         _mark_variant(item)
         if not (test := _TEST_ID.search(item.nodeid)):
@@ -59,7 +61,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         is_node = test["category"] == "NodeModel"
         if (is_node and name not in suite.fast_names()) or test["category"] == "RealModel":
             item.add_marker(pytest.mark.slow)
-        for pattern, reason in known:
+        is_exact = "test_onnx_conformance_exact.py" in item.nodeid
+        for pattern, reason in (*everywhere, *(exact if is_exact else ())):
             if pattern.search(name):
                 item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
 
@@ -71,8 +74,8 @@ def _mark_variant(item: pytest.Item) -> None:
         item.add_marker(pytest.mark.slow)
 
 
-def _known_failures() -> Iterator[tuple[re.Pattern[str], str]]:
-    for line in KNOWN_FAILURES.read_text().splitlines():
+def _known(file: Path) -> Iterator[tuple[re.Pattern[str], str]]:
+    for line in file.read_text().splitlines():
         if line.strip() and not line.startswith("#"):
             pattern, reason = line.split(maxsplit=1)
             yield re.compile(pattern), reason

@@ -72,11 +72,13 @@ class GuardedBackend(FoldlineBackend):
     """Foldline at one optimisation level; `prepare` must leave the caller's model as it is."""
 
     level = "O3"
+    mode = "fast"
 
     @classmethod
     def prepare(cls, model: onnx.ModelProto, device: str = "CPU", **_: Any) -> Any:
         before = model.SerializeToString(deterministic=True)
-        prepared = FoldlineBackend.prepare(model, device, options={"oo.level": cls.level})
+        options = {"oo.level": cls.level, "mode": cls.mode}
+        prepared = FoldlineBackend.prepare(model, device, options=options)
         after = model.SerializeToString(deterministic=True)
         assert after == before, "prepare() changed the caller's model"
         return _GuardedModel(prepared)
@@ -86,6 +88,12 @@ class AsImportedBackend(GuardedBackend):
     """Without optimisation."""
 
     level = "O0"
+
+
+class ExactBackend(GuardedBackend):
+    """In exact mode."""
+
+    mode = "exact"
 
 
 def unittest_classes(

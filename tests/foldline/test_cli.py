@@ -253,9 +253,9 @@ def test_ops() -> None:
         (["compile", "--config", "default"], 2, "missing MODEL"),
         (["compile", "absent.onnx"], 1, "absent.onnx"),
         (
-            ["compile", "m.onnx", "--weightStorage", "Binary16"],
+            ["compile", "m.onnx", "--export.fused", "functions"],
             1,
-            "packed half weights do not exist yet",
+            "fused operators do not exist yet",
         ),
         (["compile", "m.onnx", "--set", "oo.levle=O1"], 1, "did you mean 'oo.level'?"),
         (["compile", "m.onnx", "--set", "oo.level"], 2, "is not KEY=VALUE"),

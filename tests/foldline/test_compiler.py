@@ -96,7 +96,7 @@ def test_the_report_lists_every_stage_and_reason() -> None:
     assert report.rows[-1].nodes_after == 1
     assert any(r.kind == "applied" and r.node == "sum" for r in report.remarks)
     assert set(report.to_json()) == {
-        *("passes", "remarks", "engines", "marks", "bounds", "seconds")
+        *("passes", "remarks", "engines", "marks", "bounds", "rewrites", "seconds")
     }
 
 
@@ -154,9 +154,9 @@ def test_session_scope_is_weaker_than_graph_scope() -> None:
 
 def test_unknown_options_and_refused_values_are_said_together() -> None:
     with pytest.raises(InvalidOption) as caught:
-        foldline.compile(foldable(), options={"oo.levle": "O1", "weightStorage": "Binary16"})
+        foldline.compile(foldable(), options={"oo.levle": "O1", "export.fused": "functions"})
     assert "oo.level" in str(caught.value)
-    assert "packed half weights do not exist yet" in str(caught.value)
+    assert "fused operators do not exist yet" in str(caught.value)
 
 
 def test_unknown_operators_compile_but_do_not_run() -> None:

@@ -145,7 +145,7 @@ def test_schema_names_every_key() -> None:
     schema = json.loads(json.dumps(configuration_schema()))
     assert schema["additionalProperties"] is False
     assert set(schema["properties"]) == {
-        *("model", "models", "output", "options", "passes", "inputs", "debug")
+        *("model", "models", "output", "options", "passes", "inputs", "rules", "debug")
     }
     options = schema["properties"]["options"]
     assert options["additionalProperties"] is False

@@ -158,3 +158,52 @@ def test_graph_outputs_are_folded_if_asked_for() -> None:
     folded = foldline.compile(made, options={"fold.graphOutputs": True})
     assert operators(folded.to_proto()) == []
     assert folded.session().run(None, {})[0].tolist() == [-2.0]
+
+
+def halves(element: str) -> onnx.ModelProto:
+    """A product that can be fused, beside one of another type."""
+    w = ", ".join(["1"] * 6)
+    return onnx_model(f"""g (float[4, 2] x, {element}[4, 2] h) => (float[4, 3] y, {element}[4, 3] z)
+        <float[2, 3] w = {{{w}}}, {element}[2, 3] v = {{{w}}}> {{
+        a = MatMul (x, w)
+        y = Relu (a)
+        b = MatMul (h, v)
+        z = Relu (b)
+    }}""")
+
+
+@pytest.mark.parametrize(
+    ("element", "value", "fused"),
+    [
+        ("float16", "by-value", 1),
+        ("float16", "skip-model", 0),
+        ("bfloat16", "skip-model", 0),
+        ("float", "skip-model", 2),
+        ("float", "by-value", 2),
+    ],
+)
+def test_half_values_are_declined_one_by_one_or_all_at_once(
+    element: str, value: str, fused: int
+) -> None:
+    compiled = foldline.compile(halves(element), options={"fusion.half": value})
+    assert sum(op.name == "fused.Linear" for op in compiled.module.walk()) == fused
+    said = [r.message for r in compiled.report.remarks if r.stage == "fusion"]
+    skipped = f"fusion.half is skip-model, and the model holds values of {element}"
+    assert any(skipped in message for message in said) == (value == "skip-model" and not fused)
+
+
+@pytest.mark.parametrize("storage", ["Binary16", "BFloat16"])
+def test_files_keep_the_weights_that_a_session_holds_compact(storage: str) -> None:
+    w = np.random.default_rng(0).standard_normal((32, 32)).astype(np.float32)
+    made = onnx_model(
+        "g (float[2, 32] x) => (float[2, 32] y) <float[32, 32] w> { y = MatMul(x, w) }"
+    )
+    del made.graph.initializer[:]
+    made.graph.initializer.append(numpy_helper.from_array(w, "w"))
+    compiled = foldline.compile(made, options={"weightStorage": storage})
+    assert compiled.to_bytes() == foldline.compile(made).to_bytes()
+    x = np.eye(2, 32, dtype=np.float32)
+    (plain,) = foldline.compile(made).session().run(None, {"x": x})
+    (y,) = compiled.session().run(None, {"x": x})
+    np.testing.assert_array_equal(plain, w[:2])
+    assert 0 < np.abs(y - plain).max() < 0.01

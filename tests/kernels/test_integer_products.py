@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from foldline.kernels.integer_products import EXACT_SUM, centred, exact_conv, exact_matmul
-from foldline.kernels.registry import Operand, aligned_bytes
+from foldline.kernels.registry import GRADES, Operand, aligned_bytes, find_kernel, run_once
 
 WORST = [(np.uint8, 255, 0), (np.uint8, 0, 255), (np.int8, -128, 127), (np.int8, 127, -128)]
 
@@ -102,3 +102,16 @@ def test_centring_keeps_values():
     assert centred(x, None).tolist() == [0, 255]
     assert centred(x, np.array(255, np.uint8)).tolist() == [-255, 0]
     assert centred(x, np.array(0, np.uint8)).dtype == np.float32
+
+
+def test_a_convolution_that_floats_would_transform_is_exact():
+    """Winograd's transforms have quarters, for which a sum near 2^24 leaves no bits."""
+    random = np.random.default_rng(0)
+    x = random.integers(200, 256, (1, 160, 18, 18)).astype(np.uint8)
+    w = random.integers(35, 46, (160, 160, 3, 3)).astype(np.int8)
+    window = {"pads": (1, 1, 1, 1)}
+    entry = find_kernel("", "ConvInteger", 10, GRADES["fast"])
+    operands = Operand(x.shape, x.dtype), Operand(w.shape, w.dtype, w)
+    found = run_once(entry.function(*operands, **window), [x, w])
+    reference = find_kernel("", "ConvInteger", 10, ["reference"])
+    np.testing.assert_array_equal(found, reference.function(x, w, **window))

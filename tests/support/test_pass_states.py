@@ -41,8 +41,10 @@ def running(level: str = "O3", **said: bool | tuple[bool, int]) -> set[str]:
     return {name for name, state in states(level, **said).items() if state.on}
 
 
-FIRST = {name for name, row in PASSES.items() if row.level == "O1" and row.switch != "weightClip"}
-SECOND = {name for name, row in PASSES.items() if row.level == "O2"}
+BY_LEVEL = {name: row for name, row in PASSES.items() if not row.opt_in}
+FIRST = {name for name, row in BY_LEVEL.items() if row.level == "O1" and row.switch != "weightClip"}
+SECOND = {name for name, row in BY_LEVEL.items() if row.level == "O2"}
+THIRD = {name for name, row in BY_LEVEL.items() if row.level == "O3"}
 FOLDING = {name for name, row in PASSES.items() if row.switch == "oo.constantFolding"}
 
 
@@ -50,7 +52,7 @@ def test_levels() -> None:
     assert running("O0") == set()
     assert running("O1") == FIRST
     assert running("O2") == FIRST | SECOND | {"late", "switched-late"}
-    assert running("O3") == FIRST | SECOND | {"late", "switched-late", "later"}
+    assert running("O3") == FIRST | SECOND | THIRD | {"late", "switched-late", "later"}
 
 
 def test_a_pass_whose_switch_is_off_by_default_runs_when_it_is_set() -> None:

@@ -25,6 +25,7 @@ def test_a_report_is_plain_data() -> None:
             "nodes_before": 7,
             "nodes_after": 5,
             "seconds": 0.25,
+            "changes": 0,
         }
     ]
     assert data["remarks"][0]["kind"] == "declined"

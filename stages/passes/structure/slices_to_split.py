@@ -5,15 +5,16 @@
 Requires two slices or more of one value in one block, with step 1 along one axis of known size,
 that cover it exactly and do not overlap; axes of which a slice takes everything do not count. The
 names of the slices stay. Elements are only copied, so bits are preserved. Left alone: empty
-slices, the same part taken twice, axes that are covered in part.
+slices, the same part taken twice, axes that are covered in part; all of them where
+static-split-to-slice is on.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar
+from typing import ClassVar, Self
 
 from xdsl.ir import Block, Operation, SSAValue
 
@@ -21,7 +22,7 @@ from foldline.dialects.onnx.attributes import Names
 from foldline.dialects.onnx.builder import Builder
 from foldline.dialects.onnx.indexing import SliceOp
 from foldline.dialects.onnx.op import NodeOp, node_name, result_names
-from foldline.stages.context import PassContext
+from foldline.stages.context import PassContext, PassOptions
 from foldline.stages.driver.visitor import NodeVisitor
 from foldline.stages.pass_base import NodePass
 from foldline.stages.replacing import drop_unused, insert
@@ -34,10 +35,16 @@ class SlicesToSplit(NodePass):
 
     name = "slices-to-split"
     INFO: ClassVar = PASSES["slices-to-split"]
+    keep_slices: bool = False
+    """Do nothing, as static-split-to-slice would undo it."""
+
+    def configured(self, options: PassOptions) -> Self:
+        """Slices stay where static-split-to-slice is on."""
+        return replace(self, keep_slices=options.enabled("static-split-to-slice"))
 
     def visitor(self, context: PassContext) -> NodeVisitor:
         """The pass for one traversal."""
-        return _Visitor(self.name, context)
+        return _Visitor(self, context)
 
 
 @dataclass(frozen=True, order=True)
@@ -49,14 +56,15 @@ class _Part:
 
 
 class _Visitor(NodeVisitor):
-    def __init__(self, name: str, context: PassContext):
-        super().__init__(name, context)
+    def __init__(self, options: SlicesToSplit, context: PassContext):
+        super().__init__(options.name, context)
+        self._keeps_slices = options.keep_slices
         self._sources: dict[SSAValue, None] = {}
         """Values of which a slice was seen: each is looked at once a round, with all its slices."""
 
     def visit(self, op: NodeOp) -> None:
         """Note whose slice it is."""
-        if isinstance(op, SliceOp):
+        if isinstance(op, SliceOp) and not self._keeps_slices:
             self._sources[op.data] = None
 
     def finish(self) -> None:

@@ -11,6 +11,7 @@ from foldline.stages.context import PassContext
 from foldline.stages.passes.shapes.infer_shapes import InferShapes
 from foldline.stages.passes.structure import slices_to_split
 from foldline.stages.passes.structure.slices_to_split import SlicesToSplit
+from foldline.support.options import resolve
 from tests.stages.check import (
     check_pass,
     check_unchanged,
@@ -154,3 +155,11 @@ def test_each_value_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
     run_pass(PASS, module)
     assert len(seen) == 9
     assert op_types(module) == ["Split", *["Neg"] * 9]
+
+
+def test_slices_stay_where_static_split_to_slice_is_on() -> None:
+    module = slices(([0], [4], [1]), ([4], [9], [1]))
+    check_unchanged(SlicesToSplit(keep_slices=True), module)
+    on = resolve({"passes.static-split-to-slice": True})
+    assert PASS.configured(on).keep_slices
+    assert not PASS.configured(resolve({})).keep_slices

@@ -1,0 +1,209 @@
+"""The fused Attention: softmax of scaled, masked products of queries and keys, times values.
+
+    scores = scale * (Q @ K') + M, or `mask_value` where a boolean M hides the score
+    Y      = softmax(scores) @ V
+
+Q, K, V are stored in any order of axes and read where they are; `query_perm` and so on bring them
+to `(…, heads, length, size)`, and `output_perm` brings the result to the order it is stored in.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from foldline.kernels.attention_fast import TILED
+from foldline.kernels.attention_tiles import AttentionCase
+from foldline.kernels.precision import rounded, stepped, widened, working_dtype
+from foldline.kernels.registry import Array, Operand, Step, kernel, maker
+from foldline.kernels.windows import (
+    for_lanes,
+    lanes_for,
+    row_major,
+    scratch_view,
+)
+
+Perm: TypeAlias = "Sequence[int] | None"
+
+
+@kernel("Attention", domain="foldline")
+def fused_attention_reference(
+    q: Array,
+    k: Array,
+    v: Array,
+    mask: Array | None = None,
+    *,
+    groups: int = 1,
+    guarded: int = 0,
+    key_perm: Perm = None,
+    kv_heads: int = 0,
+    mask_keeps: int = 1,
+    mask_value: float = -math.inf,
+    output_perm: Perm = None,
+    query_perm: Perm = None,
+    scale: float = 1.0,
+    value_perm: Perm = None,
+    out: Array | None = None,
+) -> Array:
+    """Attention of the fused dialect, as the operators it stands for compute it.
+
+    `groups` neighbouring heads of queries share one of the `kv_heads` heads of keys and values. A
+    mask of numbers is added; of a boolean one, scores are kept where it is `mask_keeps`. Rows
+    without a number are NaN, as Softmax has them, or share nothing when `guarded`.
+    """
+    del kv_heads
+    dtype = q.dtype
+    q, k, v = _ordered(q, query_perm), _ordered(k, key_perm), _ordered(v, value_perm)
+    if groups > 1:
+        k, v = np.repeat(k, groups, axis=-3), np.repeat(v, groups, axis=-3)
+    scores = widened(stepped(widened(q) * widened(np.array(scale, dtype)), dtype))
+    scores = stepped(scores @ widened(k).swapaxes(-1, -2), dtype)
+    if mask is not None and mask.dtype == np.bool_:
+        hidden = widened(np.array(mask_value, dtype))
+        scores = np.where(mask == bool(mask_keeps), scores, hidden)
+    elif mask is not None:
+        scores = stepped(scores + widened(mask), dtype)
+    greatest = np.maximum.reduce(scores, axis=-1, keepdims=True, initial=-np.inf)
+    powers = stepped(np.exp(stepped(scores - greatest, dtype)), dtype)
+    totals = stepped(np.add.reduce(powers, axis=-1, keepdims=True), dtype)
+    shares = stepped(powers / totals, dtype)
+    if guarded:
+        shares = np.where(np.isnan(shares), shares.dtype.type(0), shares)
+    return rounded(_ordered(shares @ widened(v), output_perm), dtype, out)
+
+
+@maker("Attention", domain="foldline")
+def fused_attention(
+    q: Operand,
+    k: Operand,
+    v: Operand,
+    mask: Operand | None = None,
+    *,
+    groups: int = 1,
+    guarded: int = 0,
+    key_perm: Perm = None,
+    kv_heads: int = 0,
+    mask_keeps: int = 1,
+    mask_value: float = -math.inf,
+    output_perm: Perm = None,
+    query_perm: Perm = None,
+    scale: float = 1.0,
+    value_perm: Perm = None,
+    out: Array | None = None,
+) -> Callable[..., Any] | Step:
+    """Attention of the fused dialect in tiles whose scores stay in cache.
+
+    Scores are kept transposed, keys first, so that maxima and sums run along whole vectors; the
+    scale goes into the queries, and the division by the sums comes last. Narrow floats are
+    computed in float32 and rounded once. The reference where a mask enlarges the scores.
+    """
+    work = working_dtype(q.dtype)
+    case = AttentionCase.of(
+        _ordered_shape(q.shape, query_perm),
+        _ordered_shape(k.shape, key_perm),
+        _ordered_shape(v.shape, value_perm),
+        () if mask is None else mask.shape,
+        groups,
+        work.itemsize,
+    )
+    if case is None or work not in TILED:
+        return partial(
+            fused_attention_reference,
+            groups=groups,
+            guarded=guarded,
+            key_perm=key_perm,
+            kv_heads=kv_heads,
+            mask_keeps=mask_keeps,
+            mask_value=mask_value,
+            output_perm=output_perm,
+            query_perm=query_perm,
+            scale=scale,
+            value_perm=value_perm,
+        )
+    tiles = list(case.tiles())
+    lane_bytes = max((case.scores_bytes(tile) for tile in tiles), default=0)
+    inverse = None if output_perm is None else tuple(np.argsort(output_perm).tolist())
+    stored = _ordered_shape(case.output, output_perm)
+    factor = None if scale == 1.0 else work.type(scale)
+    is_boolean = mask is not None and mask.dtype == np.bool_
+
+    def prepared(mask: Array) -> Array:
+        if is_boolean:
+            return case.spread(~mask if mask_keeps else mask)
+        return case.spread(_keys_first(mask.astype(work, copy=False)))
+
+    static = None if mask is None or mask.value is None else prepared(mask.value)
+
+    def run(
+        q: Array,
+        k: Array,
+        v: Array,
+        mask: Array | None = None,
+        *,
+        out: Array | None = None,
+        scratch: Array | None = None,
+    ) -> Array:
+        y = np.empty(stored, q.dtype) if out is None else out
+        target = y if q.dtype == work else np.empty(stored, work)
+        queries = case.grouped(_ordered(q.astype(work, copy=False), query_perm))
+        keys = case.shared(_ordered(k.astype(work, copy=False), key_perm))
+        values = case.shared(_ordered(v.astype(work, copy=False), value_perm))
+        results = case.grouped(_ordered(target, inverse))
+        extra = static if static is not None or mask is None else prepared(mask)
+
+        def body(item: int, lane: int) -> None:
+            tile = tiles[item]
+            result, shape = results[tile.own], case.scores_shape(tile)
+            if not math.prod(shape):
+                result[...] = 0
+                return
+            assert scratch is not None
+            strides = row_major(shape, work.itemsize)
+            scores = scratch_view(scratch, lane * lane_bytes, shape, work, strides)
+            part = queries[tile.own]
+            if factor is not None:
+                part = part * factor
+            np.matmul(keys[tile.shared], part.swapaxes(-1, -2), out=scores)
+            if extra is not None:
+                given = extra[tile.own].swapaxes(-1, -2)
+                if is_boolean:
+                    np.copyto(scores, work.type(mask_value), where=given)
+                else:
+                    np.add(scores, given, out=scores)
+            _share(scores, values[tile.shared], result, bool(guarded))
+
+        for_lanes(len(tiles), body)
+        return y if target is y else rounded(target, q.dtype, y)
+
+    return Step(run, lanes_for(len(tiles)) * lane_bytes)
+
+
+def _share(scores: Array, values: Array, result: Array, guarded: bool) -> None:
+    """`softmax(scores) @ values` in `result`; `scores` `(…, keys, queries)` are overwritten."""
+    np.subtract(scores, np.maximum.reduce(scores, axis=-2, keepdims=True), out=scores)
+    np.exp(scores, out=scores)
+    totals = np.add.reduce(scores, axis=-2, keepdims=True)
+    if guarded and np.isnan(totals).any():
+        np.copyto(scores, 0, where=np.isnan(totals))
+        totals[np.isnan(totals)] = 1
+    np.matmul(scores.swapaxes(-1, -2), values, out=result)
+    np.divide(result, totals.swapaxes(-1, -2), out=result)
+
+
+def _keys_first(mask: Array) -> Array:
+    """The same values; in memory, queries lie side by side, as they do in the scores."""
+    if mask.ndim < 2 or mask.shape[-2] == 1:
+        return mask
+    return np.ascontiguousarray(mask.swapaxes(-1, -2)).swapaxes(-1, -2)
+
+
+def _ordered(x: Array, perm: Perm) -> Array:
+    return x if perm is None else x.transpose(tuple(perm))
+
+
+def _ordered_shape(shape: Sequence[int], perm: Perm) -> tuple[int, ...]:
+    return tuple(shape) if perm is None else tuple(shape[axis] for axis in perm)

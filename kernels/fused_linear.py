@@ -1,0 +1,106 @@
+"""Linear of the fused dialect: a product with a matrix, a bias and an activation in one go.
+
+    activation(A @ B + C), or with transB activation(A @ B^T + C)
+
+The product is that of MatMul and Gemm, tile for tile; the bias is one rounded addition, and the
+activation is the kernel of its operator. So the bits are those of the operators one by one.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from foldline.kernels.epilogue import Epilogue, activation_of, exactly_activated
+from foldline.kernels.exact_bits import canonical
+from foldline.kernels.exact_matmul import matmul as exact_matmul
+from foldline.kernels.matmul import by_rows, matmul_reference, matrix_product
+from foldline.kernels.packing import BLAS, pack_b
+from foldline.kernels.precision import NARROW
+from foldline.kernels.registry import Array, Operand, kernel, maker
+
+DOMAIN = "foldline"
+
+
+@kernel("Linear", domain=DOMAIN)
+def linear_reference(
+    a: Array,
+    b: Array,
+    c: Array | None = None,
+    *,
+    activation: str | None = None,
+    activation_params: Sequence[float] | None = None,
+    product: str = "MatMul",
+    transB: int = 0,
+    out: Array | None = None,
+) -> Array:
+    """The operators one by one; `product` says what files get and does not matter here."""
+    y = matmul_reference(a, b.T if transB else b, out=out)
+    if c is not None:
+        np.add(y, c.reshape(-1), out=y)
+    if activation:
+        run = activation_of(activation, activation_params or (), y.dtype).run
+        np.copyto(y, run(y, out=np.empty_like(y)))
+    return y
+
+
+@maker("Linear", domain=DOMAIN)
+def linear(
+    a: Operand,
+    b: Operand,
+    c: Operand | None = None,
+    *,
+    activation: str | None = None,
+    activation_params: Sequence[float] | None = None,
+    product: str = "MatMul",
+    transB: int = 0,
+    out: Array | None = None,
+) -> Callable[..., Array]:
+    """Linear in tiles, each of which is finished while it is in cache."""
+    params = tuple(activation_params or ())
+    if a.dtype in NARROW:
+
+        def run_narrow(*arrays: Array, out: Array | None = None) -> Array:
+            return linear_reference(
+                *arrays, activation=activation, activation_params=params, transB=transB, out=out
+            )
+
+        return run_narrow
+    rows, k, n = math.prod(a.shape[:-1]), a.shape[-1], b.shape[0 if transB else 1]
+    shape = (*a.shape[:-1], n)
+    multiply = matrix_product(rows, k, n)
+    is_vector = 1 in (rows, n)
+    kept = None if b.value is None else pack_b(BLAS, b.value, bool(transB)).reshape(k, n)
+    activate = activation_of(activation, params, a.dtype) if activation else None
+    fixed = Epilogue(None if c is None else c.value, activate).apply
+    is_fixed = c is None or c.value is not None
+
+    def run(a: Array, b: Array, c: Array | None = None, *, out: Array | None = None) -> Array:
+        out = np.empty(shape, a.dtype) if out is None else out
+        left = by_rows(a.reshape(rows, k), is_vector)
+        right = kept if kept is not None else by_rows(b.T if transB else b, is_vector)
+        apply = fixed if is_fixed else Epilogue(c, activate).apply
+        multiply(left, right, out.reshape(rows, n), apply)
+        return out
+
+    return run
+
+
+@kernel("Linear", domain=DOMAIN, grade="exact")
+def exact_linear(
+    a: Array,
+    b: Array,
+    c: Array | None = None,
+    *,
+    activation: str | None = None,
+    activation_params: Sequence[float] | None = None,
+    product: str = "MatMul",
+    transB: int = 0,
+) -> Array:
+    """The operators of exact mode one by one; NaN is made one before each of them."""
+    y = exact_matmul(a, b.T if transB else b)
+    if c is not None:
+        y = canonical(np.add(y, c.reshape(-1)))
+    return exactly_activated(y, activation or "", activation_params or ())

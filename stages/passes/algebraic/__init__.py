@@ -1,0 +1,1 @@
+"""Opt-in rewrites of arithmetic and of the ways to cut tensors."""

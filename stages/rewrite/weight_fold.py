@@ -1,0 +1,174 @@
+"""Folding what follows a product with constant weights into these and its bias.
+
+Computed in float64 and rounded once: weights `W factor`, bias `(b - before) factor + after`.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from typing import ClassVar, Self
+
+import numpy as np
+from xdsl.ir import SSAValue
+
+from foldline.dialects.onnx.constant import constant_tensor
+from foldline.dialects.onnx.op import NodeOp
+from foldline.dialects.onnx.tensor import Array, Tensor, TensorAttr, splat
+from foldline.stages.folding.growth import MAX_BYTES, growth
+from foldline.stages.pass_base import PassOptions
+from foldline.stages.rewrite.affine import Affine, Floats, affine_of
+from foldline.stages.rewrite.building import RuleBuilder
+from foldline.stages.rewrite.match import Match
+from foldline.stages.rewrite.pattern import Pattern
+from foldline.stages.rewrite.products import Product, product_of
+from foldline.stages.rewrite.rule_pass import RulePass, built_in
+from foldline.stages.rewrite.transform import Transform
+
+ARITHMETIC = ("Add", "Div", "Mul", "Sub")
+
+
+def tail_patterns(products: Sequence[str], tails: Sequence[str], most: int = 1) -> list[Pattern]:
+    """A product and `most` of the tails, or fewer."""
+    return [_chain(products, tails, count) for count in range(most, 0, -1)]
+
+
+def _chain(products: Sequence[str], tails: Sequence[str], count: int) -> Pattern:
+    pattern = Pattern()
+    last = pattern.node(products, name="product")
+    for number in range(count):
+        tail = pattern.node(tails, where=has_constant, name=f"tail {number}")
+        pattern.edge(last, tail)
+        last = tail
+    pattern.results = [(last, 0)]
+    return pattern
+
+
+def after_addition(tails: Sequence[str]) -> Pattern:
+    """A MatMul, the Add of its bias, and one of the tails."""
+    pattern = Pattern()
+    product = pattern.node("MatMul", name="product")
+    addition = pattern.node("Add", where=has_constant, name="addition")
+    tail = pattern.node(tails, where=has_constant, name="tail 0")
+    pattern.edge(product, addition)
+    pattern.edge(addition, tail)
+    pattern.results = [(tail, 0)]
+    return pattern
+
+
+def has_constant(op: NodeOp) -> bool:
+    """Whether a node reads a constant."""
+    return any(constant_tensor(value) is not None for value in op.operands)
+
+
+@dataclass(frozen=True)
+class WeightFold(RulePass):
+    """A pass that folds the tails of products. Nodes of its patterns are called as here."""
+
+    PATTERNS: ClassVar[tuple[Pattern, ...]]
+
+    max_bytes: int | None = MAX_BYTES
+    """Larger results must not take more memory than what they are made of; None: they may."""
+
+    def configured(self, options: PassOptions) -> Self:
+        """With `fold.maxBytes`; none if `export.grow`."""
+        return replace(self, max_bytes=None if options["export.grow"] else options["fold.maxBytes"])
+
+    @property
+    def transform(self) -> Transform:
+        """The rule."""
+        return _rule(type(self), self.max_bytes)
+
+
+@functools.cache
+def _rule(kind: type[WeightFold], max_bytes: int | None) -> Transform:
+    def condition(match: Match) -> bool:
+        return _can_fold(match, max_bytes)
+
+    return built_in(kind.name, kind.PATTERNS, _fold, condition)
+
+
+def _can_fold(match: Match, max_bytes: int | None) -> bool:
+    nodes = {node.name: match.op(node) for node in match.pattern.nodes}
+    product = product_of(nodes["product"], nodes.get("addition"))
+    if isinstance(product, str):
+        return match.refuse(product)
+    affines: list[Affine] = []
+    channels = product.channels
+    for tail in (op for name, op in nodes.items() if name.startswith("tail")):
+        found = affine_of(tail, channels)
+        if isinstance(found, str):
+            return match.refuse(found)
+        affines.append(found)
+        channels = replace(channels, value=tail.results[0])
+    if nodes["product"].op_type == "MatMul" and product.bias is None and affines[0].is_sum:
+        # The sum is the bias already.
+        return False
+    dying = dying_constants(match)
+    problem = growth(_size(product, affines), dying, max_bytes)
+    if problem is not None:
+        return match.refuse(problem)
+    weights, bias = _folded(product, affines)
+    if not (is_finite(weights) and (bias is None or is_finite(bias))):
+        return match.refuse("the folded weights are not finite")
+    match.notes.update(product=product, weights=weights, bias=bias)
+    return True
+
+
+def _fold(build: RuleBuilder, match: Match) -> SSAValue:
+    product: Product = match.notes["product"]
+    return product.made(build, match.notes["weights"], match.notes["bias"])
+
+
+def dying_constants(match: Match) -> Iterable[TensorAttr]:
+    """The constants that nothing but a match reads."""
+    inside = set(match.nodes)
+    for value in match.inputs:
+        tensor = constant_tensor(value)
+        if tensor is not None and all(use.operation in inside for use in value.uses):
+            yield tensor
+
+
+def _size(product: Product, affines: Sequence[Affine]) -> int:
+    """Stored bytes of the new weights and bias."""
+    array = product.weights.array
+    factors = [a.factor for a in affines]
+    count = 1 if product.weights.is_splat and all(map(is_uniform, factors)) else array.size
+    has_bias = product.bias is not None or any(a.shifts for a in affines)
+    return array.itemsize * (count + (product.channels.count if has_bias else 0))
+
+
+def _folded(product: Product, affines: Sequence[Affine]) -> tuple[Array, Array | None]:
+    count, dtype = product.channels.count, product.weights.array.dtype
+    factor: Floats = np.ones(1)
+    bias = product.bias
+    if bias is None and any(a.shifts for a in affines):
+        bias = np.zeros(1)
+    with np.errstate(all="ignore"):
+        for affine in affines:
+            factor = factor * affine.factor
+            bias = None if bias is None else affine.of_bias(bias)
+        weights = scaled(product.weights, product.spread(np.broadcast_to(factor, (count,))))
+        rounded = None if bias is None else np.broadcast_to(bias.astype(dtype), (count,))
+    return weights, rounded
+
+
+def scaled(weights: Tensor, factor: Floats) -> Array:
+    """Weights times factors in float64, rounded once; a splat stays one if the factors are."""
+    array = weights.array
+    if weights.is_splat and is_uniform(factor):
+        value = array.flat[0].astype(np.float64) * factor.flat[0]
+        return splat(value.astype(array.dtype), array.shape, array.dtype)
+    return (array.astype(np.float64) * factor).astype(array.dtype)
+
+
+def is_uniform(array: Array) -> bool:
+    """Whether all elements are the same."""
+    return array.size > 0 and bool((array == array.flat[0]).all())
+
+
+def is_finite(array: Array) -> bool:
+    """Whether all elements are finite; of a splat one is looked at."""
+    seen = array.reshape(-1)[:1] if array.size and not any(array.strides) else array
+    return bool(np.isfinite(seen).all())
