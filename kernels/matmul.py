@@ -27,6 +27,8 @@ TILE_WORK = 24 << 20
 2 to 4 % more than a single product."""
 MOST_TILES = 8
 LEAST_TILE_SIDE = 128
+BLOCK = 16
+"""Columns that BLAS takes at once when it multiplies a row with a matrix."""
 
 
 class Tile(NamedTuple):
@@ -67,7 +69,7 @@ def matrix_product(m: int, k: int, n: int) -> Product:
         def compute(index: int) -> None:
             row0, col0, rows, cols = tile = tiles[index]
             part = out[row0 : row0 + rows, col0 : col0 + cols]
-            np.matmul(a[row0 : row0 + rows], b[:, col0 : col0 + cols], out=part)
+            _multiply(a[row0 : row0 + rows], b[:, col0 : col0 + cols], part)
             if apply is not None:
                 apply(part, *tile)
 
@@ -77,9 +79,23 @@ def matrix_product(m: int, k: int, n: int) -> Product:
 
 
 def _whole(a: Array, b: Array, out: Array, apply: Apply | None = None) -> None:
-    np.matmul(a, b, out=out)
+    _multiply(a, b, out)
     if apply is not None and out.size:
         apply(out, 0, 0, *out.shape)
+
+
+def _multiply(a: Array, b: Array, out: Array) -> None:
+    """`a @ b`, equal columns of `b` giving equal results also where `a` is a single row.
+
+    BLAS sums the columns beyond the last full block in another order; they are done once more, as
+    a block that ends with them.
+    """
+    n = b.shape[1]
+    if len(a) != 1 or n <= BLOCK or not n % BLOCK:
+        np.matmul(a, b, out=out)
+        return
+    np.matmul(a, b[:, : n // BLOCK * BLOCK], out=out[:, : n // BLOCK * BLOCK])
+    np.matmul(a, b[:, n - BLOCK :], out=out[:, n - BLOCK :])
 
 
 def by_rows(array: Array, whole: bool = False) -> Array:

@@ -125,3 +125,14 @@ def test_a_matrix_times_a_view():
     a, b = normal(4, 3).T, normal(8, 10)[::2, ::2]
     step = matmul(Operand(a.shape, a.dtype), Operand(b.shape, b.dtype))
     np.testing.assert_allclose(step(a, b), a @ b.copy(), rtol=1e-6)
+
+
+@pytest.mark.parametrize("columns", [16, 17, 37, 1000])
+@pytest.mark.parametrize("op_type", ["MatMul", "Gemm"])
+def test_equal_columns_give_equal_results_of_a_single_row(op_type, columns):
+    row = (np.random.default_rng(0).random((1, 1024)) * 1e3).astype(np.float32)
+    column = np.random.default_rng(1).standard_normal((1024, 1)).astype(np.float32)
+    matrix = np.ascontiguousarray(np.broadcast_to(column, (1024, columns)))
+    result = compute(find_kernel("", op_type, 13), (row, matrix))
+    assert np.unique(result).size == 1
+    np.testing.assert_allclose(result[0, 0], (row.astype(float) @ column)[0, 0], rtol=1e-5)

@@ -89,7 +89,7 @@ def test_levels_keep_the_bits(level: str) -> None:
 
 
 def test_switches_turn_passes_off() -> None:
-    module, report = run(oo__constantFolding=False)
+    module, report = run(oo__level="O2", oo__constantFolding=False)
     assert "constant-folding" not in {row.name for row in report.rows}
     assert op_types(module)[:2] == ["Neg", "Abs"]
     module, _ = run(passes__disable=["prune", "eliminate-identity"])

@@ -21,6 +21,7 @@ from foldline.dialects.onnx.shape import (
 )
 from foldline.dialects.onnx.types import AbsentType
 from foldline.stages.passes.algebraic._common import element_count
+from foldline.stages.replacing import is_parametric
 from foldline.stages.symbols.expression import Expr
 from foldline.stages.symbols.knowledge import Knowledge
 
@@ -67,6 +68,8 @@ def is_channel_view(op: NodeOp, knowledge: Knowledge, channels: int) -> bool:
 
 def _is_plain(op: NodeOp) -> bool:
     """Whether the parameters are constant, and a Reshape asks for no size 0."""
+    if is_parametric(op):
+        return False
     if isinstance(op, ReshapeOp):
         target = op.target()
         return target is not None and not (target.allows_zero and 0 in target.dims)
@@ -75,6 +78,8 @@ def _is_plain(op: NodeOp) -> bool:
 
 def split_parts(op: SplitOp, dims: Sequence[Expr] | None) -> tuple[int, list[Part]] | str:
     """The axis of a Split and what each result is of it, or why that is not certain."""
+    if is_parametric(op):
+        return "its attributes are given by the callers of the function"
     axis = op.int_of("axis") or 0
     if dims is None or not -len(dims) <= axis < len(dims):
         return f"the rank of its input is not known, or has no axis {axis}"

@@ -30,7 +30,7 @@ from foldline.stages.inference.inference import Inference
 from foldline.stages.pass_base import GraphPass
 from foldline.stages.passes.algebraic._common import refusal_at, tidy
 from foldline.stages.passes.algebraic._views import place
-from foldline.stages.replacing import drop_unused, insert, names_of
+from foldline.stages.replacing import drop_unused, insert, is_parametric, names_of
 from foldline.stages.replacing import replace as put
 from foldline.stages.rewrite.optimize import inference_of
 from foldline.stages.symbols.knowledge import Knowledge
@@ -106,7 +106,7 @@ class _Taken:
 def _taken(op: SliceOp | GatherOp, knowledge: Knowledge) -> _Taken | None:
     """What a Slice of one axis, or a Gather of one index, takes; None for any other."""
     dims = knowledge.dims(op.data)
-    if dims is None:
+    if dims is None or is_parametric(op):
         return None
     if isinstance(op, SliceOp):
         ranges = op.ranges()

@@ -4,7 +4,8 @@
     Relu(Add(MatMul(A, B), bias))     ->   Linear(A, B, bias) with activation Relu
     Tanh(Gemm(A, B, C) with transB)   ->   Linear(A, B, C) with transB and activation Tanh
 
-B is a constant matrix of float32 and A has two axes or more. The bias is a constant, of one element
+B is a constant matrix of float32, or one dequantised of constants, which a session computes once. A
+has two axes or more. The bias is a constant, of one element
 a column or one for all, that does not raise the rank. Gemm without alpha and transA; its beta is
 multiplied into C here, as its kernel would. Requires that nothing else reads what lies between.
 What cannot go along stays behind the Linear, with a remark. Bits are kept: the product, the one
@@ -52,10 +53,12 @@ def weights_problem(op: NodeOp) -> str | None:
     shape, element = static_shape(weights.type), element_of_value(weights)
     if constant_tensor(weights) is None and not is_dequantised_constant(weights):
         return "B is not constant"
-    if shape is None or len(shape) != 2:
-        return f"B is of type {weights.type}, and is no matrix"
-    if element is None or element.numpy != np.float32:
-        return f"B is of type {weights.type}, not float32"
+    if shape is None or element is None:
+        return "the type of B is not known"
+    if len(shape) != 2:
+        return f"B has shape {list(shape)}, and is no matrix"
+    if element.numpy != np.float32:
+        return f"B is {element.numpy.name}, not float32"
     if is_compact(op.operands[1]):
         return "B is held in a half type"
     axes = rank(op.operands[0].type)

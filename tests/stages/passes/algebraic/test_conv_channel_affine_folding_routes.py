@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, parser
 
 from foldline.dialects.onnx.constant import constant_tensor
 from foldline.dialects.onnx.op import node_name
@@ -355,3 +355,14 @@ def test_scales_of_different_branches_do_not_mix() -> None:
     tensor = constant_tensor(conv_op.operands[1])
     assert tensor is not None
     np.testing.assert_allclose(tensor.array, weights, rtol=1e-6)
+
+
+def test_an_axis_that_callers_give() -> None:
+    """Inside a function whose parameter it is, a Split may cut any axis."""
+    text = """<ir_version: 8, opset_import: ["" : 17, "local" : 1]>
+    g (float[1,2,2,2] x, float[2,2,1,1] w0) => (float[1,2,2,1] y) { y = local.f <axis = 3> (x) }
+    <domain: "local", opset_import: ["" : 17]>
+    f <axis> (x) => (y) {
+        w = Constant <value = float[2,2,1,1] {1, 2, 3, 4}> () s = Constant <value_float = 2.0> ()
+        c = Conv(x, w) p, q = Split <axis: int = @axis> (c) y = Mul(p, s) }"""
+    unchanged(PASS, parser.parse_model(text), "given by the callers")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from onnx import ModelProto, helper
+from onnx import ModelProto, helper, parser
 
 import foldline
 from foldline.exporter import export_model
@@ -245,3 +245,13 @@ def test_names_stay() -> None:
     run_pass(PASS, module)
     (split,) = (node for node in export_model(module).graph.node if node.op_type == "Split")
     assert list(split.output) == ["s0", "s1"]
+
+
+def test_an_axis_that_callers_give() -> None:
+    text = """<ir_version: 8, opset_import: ["" : 17, "local" : 1]>
+    g (float[2,2] x) => (float[2] y) { y = local.first <axis = 1> (x) }
+    <domain: "local", opset_import: ["" : 17]>
+    first <axis> (x) => (p) {
+        i = Constant <value_int = 0> () j = Constant <value_int = 1> ()
+        p = Gather <axis: int = @axis> (x, i) q = Gather <axis: int = @axis> (x, j) }"""
+    unchanged(PASS, parser.parse_model(text))

@@ -5,11 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 import pytest
-from onnx import ModelProto
+from onnx import ModelProto, parser
 
 import foldline
 from foldline.exporter import export_model
 from foldline.importer import import_model
+from foldline.stages.passes.algebraic.conv_channel_affine_folding import ConvChannelAffineFolding
+from foldline.stages.passes.algebraic.gather_slice_to_split_fusion import GatherSliceToSplitFusion
 from foldline.stages.passes.algebraic.static_split_to_slice import StaticSplitToSlice
 from foldline.support.errors import InvalidModel
 from tests.stages.check import run_pass, values
@@ -193,3 +195,14 @@ def test_work_is_linear(nodes: int) -> None:
         return model(f"g (float[6] x) => ({outputs}) {{ {body} }}", opset=17)
 
     check_linear(PASS, splits, nodes // 5)
+
+
+def test_an_axis_that_callers_give() -> None:
+    """Inside a function whose parameter it is, nothing is known of it."""
+    text = """<ir_version: 8, opset_import: ["" : 17, "local" : 1]>
+    g (float[6,6] x) => (float[6,3] y) { y = local.half <axis = 1> (x) }
+    <domain: "local", opset_import: ["" : 17]>
+    half <axis> (x) => (p) { p, q = Split <axis: int = @axis> (x) }"""
+    unchanged(PASS, parser.parse_model(text), "given by the callers")
+    for other in (GatherSliceToSplitFusion(), ConvChannelAffineFolding()):
+        unchanged(other, parser.parse_model(text))

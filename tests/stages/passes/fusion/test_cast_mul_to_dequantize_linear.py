@@ -124,3 +124,23 @@ def test_weights_stay_integers_in_the_file_and_nodes_get_fewer():
         kinds = [node.op_type for node in exported.graph.node if node.op_type != "Constant"]
         assert kinds == ["DequantizeLinear", "MatMul"]
         assert exported.ByteSize() <= 1.02 * model.ByteSize()
+
+
+def test_the_product_takes_its_bias_and_activation_in():
+    model = proto(
+        [
+            *(("Cast", "w", "f", {"to": 1}), ("Mul", "f s", "d"), ("MatMul", "x d", "m")),
+            *(("Add", "m b", "a"), ("Relu", "a", "y")),
+        ],
+        {"w": codes(256, 384), "s": normal(1, 384), "b": normal(384)},
+        {"x": (np.float32, ["N", 256])},
+    )
+    compiled = foldline.compile(model)
+    assert op_types(compiled.module) == ["DequantizeLinear", "Linear"]
+    x = {"x": normal(5, 256)}
+    plain = foldline.compile(model, options={"oo.level": "O0"}).session().run(None, x)[0]
+    for _ in range(3):
+        found = compiled.session().run(None, x)[0]
+        np.testing.assert_array_equal(found.view(np.uint32), plain.view(np.uint32))
+    kinds = [n.op_type for n in compiled.to_proto().graph.node if n.op_type != "Constant"]
+    assert kinds == ["DequantizeLinear", "Gemm", "Relu"]
