@@ -26,6 +26,10 @@ from foldline.stages.rewrite.products import Product, product_of
 from foldline.stages.rewrite.rule_pass import RulePass, built_in
 from foldline.stages.rewrite.transform import Transform
 
+SPLAT_BYTES = 4 << 10
+"""Weights of one number are written out up to this size: a file is full of weights, and small
+results of folds are not."""
+
 ARITHMETIC = ("Add", "Div", "Mul", "Sub")
 
 
@@ -106,7 +110,10 @@ def _can_fold(match: Match, max_bytes: int | None) -> bool:
         # The sum is the bias already.
         return False
     dying = dying_constants(match)
-    problem = growth(_size(product, affines), dying, max_bytes)
+    size = _size(product, affines)
+    if max_bytes is not None and product.weights.is_splat and size > SPLAT_BYTES:
+        return match.refuse(f"weights that are one number would be written out, in {size} bytes")
+    problem = growth(size, dying, max_bytes)
     if problem is not None:
         return match.refuse(problem)
     weights, bias = _folded(product, affines)

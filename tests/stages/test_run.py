@@ -92,7 +92,7 @@ def test_switches_turn_passes_off() -> None:
     module, report = run(oo__level="O2", oo__constantFolding=False)
     assert "constant-folding" not in {row.name for row in report.rows}
     assert op_types(module)[:2] == ["Neg", "Abs"]
-    module, _ = run(passes__disable=["prune", "eliminate-identity"])
+    module, _ = run(oo__level="O2", passes__disable=["prune", "eliminate-identity"])
     assert op_types(module) == ["Identity", "Sin", "Add", "Mul", "Reshape"]
 
 

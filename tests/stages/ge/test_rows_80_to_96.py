@@ -23,7 +23,7 @@ from tests.stages.check import Array, from_onnx, named, nodes, op_types, values
 def compiled(text: str, **options: Any) -> tuple[ModuleOp, Report]:
     module = from_onnx(text)
     given = {key.replace("__", "."): value for key, value in options.items()}
-    return module, run_pipeline(module, resolve(given))
+    return module, run_pipeline(module, resolve({"oo.level": "O2", **given}))
 
 
 def constant_values(module: ModuleOp) -> list[Array]:

@@ -22,7 +22,7 @@ from tests.stages.check import Array, from_onnx, nodes, op_types, values
 
 def compiled(text: str, **options: Any) -> tuple[ModuleOp, Report]:
     module = from_onnx(text)
-    return module, run_pipeline(module, resolve(options))
+    return module, run_pipeline(module, resolve({"oo.level": "O2", **options}))
 
 
 def same_values(text: str, module: ModuleOp, feed: dict[str, Array]) -> None:

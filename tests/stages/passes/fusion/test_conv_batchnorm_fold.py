@@ -288,7 +288,10 @@ def test_small_weights_that_others_read_are_copied() -> None:
 
 def test_splats_are_not_filled() -> None:
     w = splat(0.5, (128, 64, 3, 3), np.float32)
-    check_unchanged(PASS, _with_splat(w, statistics(128)), "than fold.maxBytes = 65536")
+    check_unchanged(PASS, _with_splat(w, statistics(128)), "written out, in 295424 bytes")
+    given = _with_splat(w[:4, :4], statistics(4))
+    run_pass(PASS, given)
+    assert op_types(given) == ["Conv"]
 
 
 def _with_splat(w: Array, norm: dict[str, Array]) -> ModuleOp:
