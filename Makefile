@@ -3,6 +3,7 @@
 # make lint        ruff and pyright
 # make zoo         fetch the models of the benchmarks; make check-zoo checks every one of them
 # make bench       time Foldline beside its peers; bench-nodes counts nodes; bench-scale 100,000 nodes
+# make check-optimised run the files that ONNX Runtime's offline optimiser writes
 # make bench-exact exact mode: equal bits at O0 and O3, and its cost, per model
 # make marks       potential constants per model; check-stability: fixed points, equal bytes
 # make clean       remove the environment and everything that was made
@@ -14,7 +15,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -n $(JOBS) --dist loadfile
 
-.PHONY: demo test test-fast lint zoo check-zoo bench bench-nodes bench-scale bench-exact marks check-stability clean
+.PHONY: demo test test-fast lint zoo check-zoo check-optimised bench bench-nodes bench-scale bench-exact marks check-stability clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -38,6 +39,9 @@ zoo: $(VENV)/with-bench
 
 check-zoo: zoo
 	$(RUN) -m benchmarks.run_zoo
+
+check-optimised: zoo
+	$(RUN) -m benchmarks.run_optimised
 
 bench: zoo
 	$(RUN) -m benchmarks.bench

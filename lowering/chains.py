@@ -8,31 +8,20 @@ kernels give the same bits on parts as on the whole.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from itertools import groupby
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from foldline.kernels.parallel import parallel_for
 from foldline.kernels.registry import Array
 from foldline.kernels.windows import even_spans
+from foldline.lowering.planned_call import PlannedCall, Span
 from foldline.lowering.steps import Frame
-
-if TYPE_CHECKING:
-    from foldline.lowering.specialise import PlannedCall
 
 LEAST_BYTES = 8 << 20
 """A result that is smaller stays in the last cache anyway, where nothing is gained."""
 PART_BYTES = 1 << 20
 """Some of it for each call: of the size of the cache of one core."""
-
-
-@dataclass(frozen=True)
-class Span:
-    """Calls that run together, by their places in the plan."""
-
-    first: int
-    last: int
 
 
 def note_spans(planned: Sequence[PlannedCall], fixed: Mapping[int, Any]) -> None:

@@ -13,7 +13,8 @@ from foldline.kernels.ufuncs import UFUNCS
 from foldline.lowering.chains import tiled
 from foldline.lowering.kernel_errors import KernelErrors
 from foldline.lowering.outputs import handed_out
-from foldline.lowering.specialise import Plan, PlannedCall
+from foldline.lowering.planned_call import PlannedCall
+from foldline.lowering.specialise import Plan
 from foldline.lowering.steps import BoundCall, Frame, Run, reader
 from foldline.support.errors import FoldlineError
 

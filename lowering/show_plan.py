@@ -6,8 +6,9 @@ from xdsl.dialects.builtin import IntegerAttr, i64
 
 from foldline.dialects.onnx.attributes import TextsAttr
 from foldline.dialects.plan import CallOp, ProgramOp
+from foldline.lowering.planned_call import PlannedCall
 from foldline.lowering.routine import Routine
-from foldline.lowering.specialise import Plan, PlannedCall
+from foldline.lowering.specialise import Plan
 
 
 def plan_text(source: ProgramOp, routine: Routine, plan: Plan | None) -> str:

@@ -17,6 +17,7 @@ from foldline.stages.passes.structure.sink_transposes import SinkTransposes
 from foldline.stages.passes.structure.slices_to_space_to_depth import SlicesToSpaceToDepth
 from foldline.stages.passes.structure.slices_to_split import SlicesToSplit
 from foldline.stages.passes.structure.stack_to_reshape import StackToReshape
+from foldline.stages.passes.structure.unflatten_transposes import UnflattenTransposes
 
 STRUCTURAL: tuple[tuple[NodePass, str], ...] = (
     (GatherUnsqueeze(), "one spelling of an index, so that equal ones are seen to be equal"),
@@ -28,5 +29,6 @@ STRUCTURAL: tuple[tuple[NodePass, str], ...] = (
     (MergeSlices(), "after all that looks for slices of one value side by side"),
     (DropZeroStates(), "once the state is a constant"),
     (ConvAddToBias(), "once the addend is a constant"),
+    (UnflattenTransposes(), "before what moves transposes on, or merges them"),
     (SinkTransposes(), "last, as it only moves what none of the others could remove"),
 )

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
-
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Block
 
 from foldline.dialects.fused import FUSED_DOMAIN
 from foldline.dialects.fused.element_wise import ElementWiseOp
@@ -13,25 +10,28 @@ from foldline.dialects.fused.expansions import is_fused, parts_of
 from foldline.dialects.onnx.attributes import Names, NamesAttr, OpsetsAttr
 from foldline.dialects.onnx.constant import ConstantOp
 from foldline.dialects.onnx.op import NodeOp, OnnxOp, node_name, result_names
-from foldline.dialects.onnx.quantisation import DequantizeLinearOp
 from foldline.dialects.onnx.structure import FunctionOp, GraphOp, ReturnOp, terminator
-
-_Key: TypeAlias = "tuple[Any, ...]"
+from foldline.stages.context import PassContext
+from foldline.stages.passes.cleanup.common_subexpressions import CommonSubexpressions
+from foldline.stages.passes.cleanup.merge_equal_constants import MergeEqualConstants
 
 
 def standard_form(module: ModuleOp) -> ModuleOp:
-    """A copy without fused operators, or the module itself where it has none."""
+    """A copy without fused operators, or the module itself where it has none.
+
+    What several of them stand for, constants and dequantised weights for most, is there once.
+    """
     if not any(map(is_fused, module.walk())):
         return module
     copy = module.clone()
-    known: dict[_Key, NodeOp] = {}
     for op in list(copy.walk()):
         if isinstance(op, ElementWiseOp):
             _take_out(op)
         elif isinstance(op, OnnxOp) and is_fused(op):
-            _expand(op, known)
-        elif isinstance(op, DequantizeLinearOp):
-            known.setdefault(_key(op), op)
+            _expand(op)
+    context = PassContext(copy)
+    MergeEqualConstants().run(context)
+    CommonSubexpressions().run(context)
     # Only now, as attributes that are left out have the values of the imported version.
     for op in copy.body.block.ops:
         if isinstance(op, GraphOp | FunctionOp):
@@ -62,26 +62,12 @@ def _take_out(op: ElementWiseOp) -> None:
             value.owner.erase()
 
 
-def _key(op: NodeOp, block: Block | None = None) -> _Key:
-    """What an operation computes, and where it stands or is going to stand."""
-    return block or op.parent, type(op), tuple(op.operands), frozenset(op.properties.items())
-
-
-def _expand(op: OnnxOp, known: dict[_Key, NodeOp]) -> None:
-    """Put the parts of an operator in its place; the last bears its name, all those of its results.
-
-    A dequantised input that is there already is not made again.
-    """
+def _expand(op: OnnxOp) -> None:
+    """Put the parts of an operator in its place; the last bears its names."""
     made, values = parts_of(op)
     block = op.parent
     assert block is not None
     for part in made:
-        if isinstance(part, DequantizeLinearOp) and part.results[0] not in values:
-            twin = known.setdefault(_key(part, block), part)
-            if twin is not part:
-                part.results[0].replace_all_uses_with(twin.results[0])
-                part.erase()
-                continue
         block.insert_op_before(part, op)
         if isinstance(part, NodeOp):
             part.attributes["onnx.names"] = NamesAttr(Names(_part_name(op, part)))

@@ -225,7 +225,8 @@ ROWS = (
     row(
         "exp-positive-scale-folding",
         "O3",
-        "Fold a positive factor of Exp into what it is taken of, with relaxed floating-point overflow semantics.",
+        "Fold a positive factor of Exp into what it is taken of, with relaxed floating-point"
+        " overflow semantics.",
         moves_bits=True,
         opt_in=True,
         after=("infer-shapes",),

@@ -111,8 +111,8 @@ _ROWS = (
         choice("Float32", "Binary16", "BFloat16"),
         _always("Float32"),
         "Float32",
-        "How weights of Conv, MatMul and Gemm are held while a model runs. The half types take half "
-        "the memory and round each weight once; files keep weights as they are.",
+        "How weights of Conv, MatMul and Gemm are held while a model runs. The half types take "
+        "half the memory and round each weight once; files keep weights as they are.",
     ),
     OptionRow(
         "fusion.half",

@@ -117,6 +117,12 @@ ROWS = (
         after=("infer-shapes",),
     ),
     row(
+        "unflatten-transposes",
+        "O2",
+        "Transpose the last axes without making the leading ones one for it.",
+        after=("infer-shapes",),
+    ),
+    row(
         "slices-to-split",
         "O2",
         "Turn sibling slices that tile an axis into one Split.",

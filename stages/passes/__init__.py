@@ -82,6 +82,7 @@ from foldline.stages.passes.structure.sink_transposes import SinkTransposes
 from foldline.stages.passes.structure.slices_to_space_to_depth import SlicesToSpaceToDepth
 from foldline.stages.passes.structure.slices_to_split import SlicesToSplit
 from foldline.stages.passes.structure.stack_to_reshape import StackToReshape
+from foldline.stages.passes.structure.unflatten_transposes import UnflattenTransposes
 
 ALL_PASSES: tuple[type[Pass], ...] = (
     ProtectQuantisation,
@@ -110,6 +111,7 @@ ALL_PASSES: tuple[type[Pass], ...] = (
     MergeSlices,
     DropZeroStates,
     ConvAddToBias,
+    UnflattenTransposes,
     SinkTransposes,
     RecoverReshapes,
     Prune,

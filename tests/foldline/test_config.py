@@ -177,6 +177,7 @@ LEFT = {
     "default": ["Add", "Relu"],
     "no-folding": ["Add", "Add", "Relu"],
     "folding-only": ["Add", "Identity", "Relu"],
+    "exact": ["Add", "Relu"],
     "stepping": ["Add", "Relu"],
 }
 """Operators left of the example, Constants aside."""
