@@ -36,8 +36,28 @@ def linear_classifier(
     `multi_class` has no effect.
     """
     labels = class_labels(classlabels_ints, classlabels_strings)
-    score = _linear(x, coefficients, intercepts)
+    return _classifier(_linear(product, x, coefficients, intercepts), labels, post_transform)
 
+
+@maker("LinearClassifier", domain=ML)
+def linear_classifier_fast(
+    x: Operand,
+    *,
+    classlabels_ints: Sequence[int] | None = None,
+    classlabels_strings: Sequence[str] | None = None,
+    coefficients: Sequence[float],
+    intercepts: Sequence[float] | None = None,
+    multi_class: int = 0,
+    post_transform: str = "NONE",
+) -> Callable[..., tuple[Array, Array]]:
+    """LinearClassifier 1, with the products of BLAS."""
+    labels = class_labels(classlabels_ints, classlabels_strings)
+    return _classifier(_linear(np.matmul, x, coefficients, intercepts), labels, post_transform)
+
+
+def _classifier(
+    score: Callable[[Array], Array], labels: Array, post_transform: str
+) -> Callable[..., tuple[Array, Array]]:
     def run(x: Array) -> tuple[Array, Array]:
         scores = score(x)
         if scores.shape[1] > 1:
@@ -66,8 +86,24 @@ def linear_regressor(
 
     Raises ValueError when the coefficients are not `targets` rows of one for each feature.
     """
-    score = _linear(x, coefficients or (), intercepts, targets)
+    return _regressor(_linear(product, x, coefficients or (), intercepts, targets), post_transform)
 
+
+@maker("LinearRegressor", domain=ML)
+def linear_regressor_fast(
+    x: Operand,
+    *,
+    coefficients: Sequence[float] | None = None,
+    intercepts: Sequence[float] | None = None,
+    post_transform: str = "NONE",
+    targets: int = 1,
+) -> Callable[..., Array]:
+    """LinearRegressor 1, with the products of BLAS."""
+    score = _linear(np.matmul, x, coefficients or (), intercepts, targets)
+    return _regressor(score, post_transform)
+
+
+def _regressor(score: Callable[[Array], Array], post_transform: str) -> Callable[..., Array]:
     def run(x: Array) -> Array:
         return transformed(score(x), post_transform).astype(np.float32, copy=False)
 
@@ -75,6 +111,7 @@ def linear_regressor(
 
 
 def _linear(
+    multiply: Callable[[Array, Array], Array],
     x: Operand,
     coefficients: Sequence[float],
     intercepts: Sequence[float] | None,
@@ -91,4 +128,4 @@ def _linear(
         raise ValueError(f"{len(coefficients)} coefficients for {targets} x {features} features")
     weights = np.array(coefficients, dtype).reshape(targets, features).T
     bias = np.array(intercepts or (0.0,), dtype)
-    return lambda x: product(feature_rows(x), weights) + bias
+    return lambda x: multiply(feature_rows(x), weights) + bias

@@ -59,9 +59,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
             continue
         name = item.name
         is_node = test["category"] == "NodeModel"
-        if (is_node and name not in suite.fast_names()) or test["category"] == "RealModel":
-            item.add_marker(pytest.mark.slow)
         is_exact = "test_onnx_conformance_exact.py" in item.nodeid
+        is_covered = is_node and name not in suite.fast_names()
+        if is_exact or is_covered or test["category"] == "RealModel":
+            item.add_marker(pytest.mark.slow)
         for pattern, reason in (*everywhere, *(exact if is_exact else ())):
             if pattern.search(name):
                 item.add_marker(pytest.mark.xfail(reason=reason, strict=True))
