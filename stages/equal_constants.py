@@ -42,5 +42,4 @@ class TensorTable(Generic[Item]):
 def _key(tensor: Tensor) -> _Key:
     """What equal tensors have in common, read from their first elements."""
     array = tensor.array
-    head = array[(0,) * array.ndim] if tensor.is_splat else array.flat[:HEAD]
-    return array.dtype.str, array.dtype.name, array.shape, tensor.is_splat, data_bytes(head)
+    return array.dtype.str, array.dtype.name, array.shape, data_bytes(array.flat[:HEAD])

@@ -9,7 +9,9 @@ from foldline.stages.passes.algebraic.conv_channel_affine_folding import ConvCha
 from foldline.stages.passes.algebraic.exp_positive_scale_folding import ExpPositiveScaleFolding
 from foldline.stages.passes.algebraic.gather_slice_to_split_fusion import GatherSliceToSplitFusion
 from foldline.stages.passes.algebraic.static_split_to_slice import StaticSplitToSlice
+from foldline.stages.passes.cleanup.common_subexpressions import CommonSubexpressions
 from foldline.stages.passes.cleanup.merge_equal_constants import MergeEqualConstants
+from foldline.stages.passes.cleanup.prune import Prune
 from foldline.stages.passes.fusion.attention import Attention
 from foldline.stages.passes.fusion.attention_scale_fold import AttentionScaleFold
 from foldline.stages.passes.fusion.batchnorm_scale_fold import BatchnormScaleFold
@@ -49,6 +51,7 @@ from foldline.stages.passes.fusion.softplus import Softplus
 from foldline.stages.passes.fusion.swish import Swish
 from foldline.stages.passes.fusion.tanh_gelu import TanhGelu
 from foldline.stages.passes.quantisation.release_quantisation import ReleaseQuantisation
+from foldline.stages.passes.shapes.recover_reshapes import RecoverReshapes
 from foldline.stages.passes.shapes.shape_fixation import ShapeFixation
 from foldline.stages.passes.shapes.specialize_shapes import SpecializeShapes
 from foldline.stages.stage import Stage, rewriting, whole
@@ -105,6 +108,9 @@ FUSION = Stage(
             (DropBoundaryPermutes(), "when no other Transpose is in between"),
             (ReleaseQuantisation(), "when every quantised rewrite has had its turn"),
         ),
+        whole(RecoverReshapes(), "shape vectors that only went with what is fused have gone"),
+        whole(CommonSubexpressions(), "of what reads the same vectors now"),
         whole(MergeEqualConstants(), "of what rewrites have made"),
+        whole(Prune(), "last, as everything before may leave nodes without readers"),
     ),
 )

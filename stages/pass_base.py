@@ -22,7 +22,8 @@ class Pass(ModulePass):
 
     INFO: ClassVar[PassInfo]
     TAKES_THE_REST: ClassVar[bool] = False
-    """Takes whatever is left by others: rules of users come before it unless they ask."""
+    """Takes whatever is left by others: it waits until those before it find nothing more, and rules
+    of users come before it unless they ask."""
 
     def configured(self, options: PassOptions) -> Self:
         """The pass with its fields as the options of a compile say."""

@@ -14,12 +14,14 @@ from foldline.dialects.onnx.structure import FunctionOp, GraphOp, ReturnOp, term
 from foldline.stages.context import PassContext
 from foldline.stages.passes.cleanup.common_subexpressions import CommonSubexpressions
 from foldline.stages.passes.cleanup.merge_equal_constants import MergeEqualConstants
+from foldline.stages.passes.shapes.infer_shapes import InferShapes
 
 
 def standard_form(module: ModuleOp) -> ModuleOp:
     """A copy without fused operators, or the module itself where it has none.
 
-    What several of them stand for, constants and dequantised weights for most, is there once.
+    What several of them stand for, constants and dequantised weights for most, is there once, and
+    has types: the form is as the stages would leave it if they read it again.
     """
     if not any(map(is_fused, module.walk())):
         return module
@@ -30,6 +32,8 @@ def standard_form(module: ModuleOp) -> ModuleOp:
         elif isinstance(op, OnnxOp) and is_fused(op):
             _expand(op)
     context = PassContext(copy)
+    # A model that fails when it runs, for it has no element say, can be written all the same.
+    InferShapes(trusted=True, refuses=False).run(context)
     MergeEqualConstants().run(context)
     CommonSubexpressions().run(context)
     # Only now, as attributes that are left out have the values of the imported version.

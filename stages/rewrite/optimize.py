@@ -1,7 +1,8 @@
 """Runs transforms over a module until an iteration changes nothing.
 
 One iteration is every transform once, in order. A rule's turn is one search and then its
-occurrences, in order: what a replacement creates waits for the next iteration.
+occurrences, in order: what a replacement creates waits for the next iteration. A pass that takes
+the rest, and all that comes after it, waits for an iteration in which the others find nothing.
 """
 
 from __future__ import annotations
@@ -72,10 +73,13 @@ class _Run:
     def run(self, max_iterations: int) -> OptimizeReport:
         rewriter, report = self.context.rewriter, self.report
         report.nodes_before = report.nodes_after = rewriter.nodes
-        for _ in range(max_iterations):
+        for iteration in range(1, max_iterations + 1):
             before = rewriter.changes
-            report.iterations += 1
+            report.iterations = iteration
             for transform in self.transforms:
+                is_early = rewriter.changes > before and iteration < max_iterations
+                if is_early and _takes_the_rest(transform):
+                    break
                 self._turn(transform)
             if rewriter.changes == before:
                 report.converged = True
@@ -131,6 +135,11 @@ class _Run:
     def keep_index(self, index: Index) -> None:
         """The index has heard of every change until now."""
         self._index = self.context.rewriter.changes, index
+
+
+def _takes_the_rest(transform: Transform) -> bool:
+    """Whether a transform wants what others leave, which is not known while they find more."""
+    return isinstance(transform.action, Pass) and transform.action.TAKES_THE_REST
 
 
 @dataclass

@@ -30,6 +30,8 @@ LONG = np.arange(100, dtype=np.int64)
         (np.array(["a", "b"], object), np.array(["ab", ""], object), False),
         (splat(3, (5, 5), np.int64), splat(3, (5, 5), np.int64), True),
         (splat(3, (5, 5), np.int64), splat(4, (5, 5), np.int64), False),
+        (splat(3, (5, 5), np.int64), np.full((5, 5), 3), True),
+        (np.append(np.full(20, 3), 4), splat(3, (21,), np.int64), False),
     ],
 )
 def test_one_entry_for_type_shape_and_bits(one: Array, other: Array, expected: bool) -> None:

@@ -73,7 +73,7 @@ def test_what_a_failure_leaves_is_dumped(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     ("names", "times"),
-    [(["prune"], 3), (["constant-folding"], 4), (["stage1/constant-folding"], 1), (["none"], 0)],
+    [(["prune"], 4), (["constant-folding"], 4), (["stage1/constant-folding"], 1), (["none"], 0)],
 )
 def test_printing_after_passes(names: list[str], times: int) -> None:
     stream = io.StringIO()

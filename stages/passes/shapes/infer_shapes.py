@@ -40,6 +40,8 @@ class InferShapes(NodePass):
 
     trusted: bool = False
     """The types in the IR were inferred, not declared: keep what inference cannot find again."""
+    refuses: bool = True
+    """A node that always runs and is ill-typed makes the model invalid."""
 
     def visitor(self, context: PassContext) -> NodeVisitor:
         """The pass for one traversal."""
@@ -49,6 +51,7 @@ class InferShapes(NodePass):
 class _Visitor(NodeVisitor):
     def __init__(self, options: InferShapes, context: PassContext):
         super().__init__(options.name, context)
+        self._refuses = options.refuses
         self._calls = Calls(
             context.module,
             lambda scope, on_ill_typed: Inference(
@@ -95,7 +98,7 @@ class _Visitor(NodeVisitor):
     def _ill_typed(self, op: Operation, why: str) -> None:
         """A node that always runs makes the model invalid; one in a body may never run."""
         block = op.parent
-        if block is not None and isinstance(block.parent_op(), GraphOp):
+        if self._refuses and block is not None and isinstance(block.parent_op(), GraphOp):
             raise InvalidModel(f"{self._where}: {describe(op)} is ill-typed: {why}")
         self.note(op, f"fails if it runs: {why}")
 

@@ -51,6 +51,21 @@ def test_a_rule_comes_before_what_takes_the_rest() -> None:
     assert row.matches == 0, "what it looks for is in a fused operator by then"
 
 
+def test_what_takes_the_rest_waits_for_those_that_find_more() -> None:
+    rules = [swap("second", "Sin", "Cos"), swap("first", "Neg", "Sin")]
+    report = compiled(*rules).report.rewrites[-1]
+    assert report.row("second").replacements == 1, "what it finds there is made by the other"
+    assert report.row("element-wise-fusion").replacements > 0
+    assert report.converged
+
+
+def test_rules_that_never_end_do_not_hold_up_what_takes_the_rest() -> None:
+    report = compiled(swap("there", "Neg", "Sin"), swap("back", "Sin", "Neg")).report.rewrites[-1]
+    assert report.row("there").replacements > 1
+    assert report.row("element-wise-fusion").replacements > 0
+    assert not report.converged
+
+
 def test_a_pass_that_stands_twice_is_numbered() -> None:
     passes = [ConstantFolding(), ConvBatchnormFold(), ConstantFolding()]
     assert names(transforms_of(passes)) == [

@@ -256,8 +256,8 @@ def test_no_image() -> None:
 
 def test_two_convolutions_that_are_added_become_one_of_them() -> None:
     given = module(
-        [("Conv", "x w", "c"), ("Conv", "x w", "d"), ("Add", "c d", "e"), ("Relu", "e", "y")],
-        {"w": normal(3, 2, 2, 2)},
+        [("Conv", "x w", "c"), ("Conv", "x v", "d"), ("Add", "c d", "e"), ("Relu", "e", "y")],
+        {"w": normal(3, 2, 2, 2), "v": normal(3, 2, 2, 2, seed=1)},
         {"x": (1, 2, 5, 5)},
     )
     check_both(given, {"x": normal(1, 2, 5, 5)})

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from foldline import transforms
 from foldline.graph import ModelGraph
 from foldline.stages.context import PassContext
 from foldline.stages.passes.shapes.infer_shapes import InferShapes
@@ -52,5 +53,5 @@ def test_nothing_to_fold_changes_nothing() -> None:
 def test_the_options_of_a_compile_reach_it() -> None:
     options = {"fold.skip": ["op:Shape"], "passes.enable": ["shape-fixation"]}
     on = ModelGraph(onnx_model(KNOWN), options)
-    on.optimize()
+    on.optimize(OptimizeOptions(transforms=[transforms.shape_fixation()]))
     assert "Shape" in op_types(on.module)
