@@ -39,6 +39,7 @@ def model(text: str, opset: int = 17) -> onnx.ModelProto:
     return parser.parse_model(f'<ir_version: 8, opset_import: ["" : {opset}]>\n{text}')
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None, derandomize=True, suppress_health_check=list(HealthCheck))
 @given(graphs())
 def test_levels_agree_on_shape_arithmetic(drawn: Drawn) -> None:

@@ -38,6 +38,7 @@ def test_threads_and_plans_do_not_matter(name: str, threads: int) -> None:
     assert digest(outputs(name, threads=threads, runs=3)) == ON_FILE[name]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "settings",
     [

@@ -22,6 +22,8 @@ MODELS = [
 COMPILABLE = [
     name for name, case in CASES.items() if not case.make()[2].rejected and not case.make()[2].big
 ]
+LONG = {"long_chain"}
+"""Cases of many nodes."""
 SCRIPT = """
 import hashlib, sys, foldline
 from tests.failures import (  # noqa: F401
@@ -51,6 +53,7 @@ def _digests(seed: str, threads: str) -> list[str]:
     return result.stdout.splitlines()
 
 
+@pytest.mark.slow
 def test_another_hash_seed_and_number_of_threads_write_the_same() -> None:
     first, second = _digests("1", "1"), _digests("4242", "2")
     assert len(first) == 1 + len(COMPILABLE)
@@ -58,7 +61,10 @@ def test_another_hash_seed_and_number_of_threads_write_the_same() -> None:
 
 
 @pytest.mark.parametrize("level", LEVELS)
-@pytest.mark.parametrize("name", COMPILABLE)
+@pytest.mark.parametrize(
+    "name",
+    [pytest.param(name, marks=[pytest.mark.slow] if name in LONG else []) for name in COMPILABLE],
+)
 def test_compiling_again_changes_nothing(name: str, level: str) -> None:
     options = {"oo.level": level}
     once = foldline.compile(CASES[name].make()[0], options=options).to_bytes()
