@@ -8,6 +8,9 @@ import pytest
 
 from foldline.support.debug_options import VARIABLE
 from foldline.support.options import USER_FILE_VARIABLE, set_options
+from tests.conformance.table import pytest_runtest_logreport, pytest_terminal_summary
+
+__all__ = ["pytest_runtest_logreport", "pytest_terminal_summary"]
 
 
 @pytest.fixture(autouse=True)

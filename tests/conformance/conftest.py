@@ -1,8 +1,8 @@
-"""The option `--oo-level`, the marks, and the closing table of the ONNX backend suite.
+"""The option `--oo-level` and the marks of the ONNX backend suite.
 
 `slow` marks what is not in the fast cover of features, `xfail` what known_failures.txt lists, and
-in exact mode known_failures_exact.txt too. The option and the table are there when the command
-line names this folder:
+in exact mode known_failures_exact.txt too. The option is there when the command line names this
+folder:
 
     pytest tests/conformance --oo-level O1
 """
@@ -10,7 +10,6 @@ line names this folder:
 from __future__ import annotations
 
 import re
-from collections import Counter, defaultdict
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -19,13 +18,11 @@ import onnx.reference
 import pytest
 
 from tests.conformance import suite
+from tests.conformance.table import TEST_ID
 
 KNOWN_FAILURES = Path(__file__).parent / "known_failures.txt"
 KNOWN_IN_EXACT_MODE = Path(__file__).parent / "known_failures_exact.txt"
-_TEST_ID = re.compile(r"::OnnxBackend(?P<category>\w+)Test::")
 _VARIANT_ID = re.compile(r"/test_variants.py::\w+\[(?P<case>test_\w+)\]$")
-_OUTCOMES = ("passed", "failed", "xfailed", "skipped")
-_counts: dict[str, Counter[str]] = defaultdict(Counter)
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -55,7 +52,7 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     everywhere, exact = (list(_known(f)) for f in (KNOWN_FAILURES, KNOWN_IN_EXACT_MODE))
     for item in items:
         _mark_variant(item)
-        if not (test := _TEST_ID.search(item.nodeid)):
+        if not (test := TEST_ID.search(item.nodeid)):
             continue
         name = item.name
         is_node = test["category"] == "NodeModel"
@@ -80,22 +77,3 @@ def _known(file: Path) -> Iterator[tuple[re.Pattern[str], str]]:
         if line.strip() and not line.startswith("#"):
             pattern, reason = line.split(maxsplit=1)
             yield re.compile(pattern), reason
-
-
-def pytest_runtest_logreport(report: pytest.TestReport) -> None:
-    """Count outcomes by category."""
-    if (test := _TEST_ID.search(report.nodeid)) and (report.when == "call" or report.skipped):
-        outcome = "xfailed" if hasattr(report, "wasxfail") else report.outcome
-        _counts[test["category"]][outcome] += 1
-
-
-def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """Print the counts."""
-    if not _counts:
-        return
-    terminalreporter.section(f"ONNX backend suite, onnx {onnx.__version__}")
-    total = sum(_counts.values(), Counter[str]())
-    terminalreporter.write_line(f"{'category':24}" + "".join(f"{name:>9}" for name in _OUTCOMES))
-    for category, counts in (*sorted(_counts.items()), ("total", total)):
-        row = "".join(f"{counts[name]:>9}" for name in _OUTCOMES)
-        terminalreporter.write_line(f"{category:24}{row}")

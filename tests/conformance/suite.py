@@ -96,19 +96,14 @@ class ExactBackend(GuardedBackend):
     mode = "exact"
 
 
-def unittest_classes(
-    backend: type[GuardedBackend], module: str, *, fast: bool = False
-) -> dict[str, type[TestCase]]:
-    """The tests for one backend, classes by name, to be made globals of a test module.
-
-    With `fast`, only the cover of features among the node tests, and no light model.
-    """
+def unittest_classes(backend: type[GuardedBackend], module: str) -> dict[str, type[TestCase]]:
+    """The tests for one backend, classes by name, to be made globals of a test module."""
     original = runner.load_model_tests
 
     def load(data_dir: str = loader.DATA_DIR, kind: str | None = None) -> Sequence[Case]:
         if kind == "node":
-            return fast_cases() if fast else node_cases()
-        return [] if fast and kind == "real" else original(data_dir, kind)
+            return node_cases()
+        return original(data_dir, kind)
 
     runner.load_model_tests = load
     try:

@@ -1,7 +1,7 @@
-"""The fast cover of the backend suite on models as they are imported, at O0."""
+"""The backend suite of the onnx package on models as they are imported, at O0."""
 
 from __future__ import annotations
 
 from tests.conformance import suite
 
-globals().update(suite.unittest_classes(suite.AsImportedBackend, __name__, fast=True))
+globals().update(suite.unittest_classes(suite.AsImportedBackend, __name__))
