@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any, Protocol
 
 from xdsl.dialects.builtin import ModuleOp
-from xdsl.ir import Operation
+from xdsl.ir import Operation, SSAValue
 
 from foldline.dialects.onnx.op import node_name, result_names
 from foldline.stages.folding.engine import Engines, installed_engines
+from foldline.stages.gate import Gate
 from foldline.stages.inference.library import LibraryInference
 from foldline.stages.rewriting import Rewriter
 from foldline.stages.symbols.knowledge import Knowledge
@@ -63,6 +65,8 @@ class PassContext:
     """Names of sizes that were given numbers, and so are gone."""
     rewrites: list[OptimizeReport] = field(default_factory=list[OptimizeReport])
     """What the transforms of each rewriting step did."""
+    gate: Gate | None = None
+    """What asks before it changes the module; nothing asks where there is none."""
 
     @cached_property
     def rewriter(self) -> Rewriter:
@@ -85,6 +89,34 @@ class PassContext:
         """What is known of sizes and of elements of small tensors, symbols included."""
         trusts = self.options is not EVERYTHING and bool(self.options["inputs.trustNames"])
         return Knowledge(trust_names=trusts)
+
+    def act(self, pass_name: str, op: Operation | None, action: Callable[[], None]) -> bool:
+        """Do what a pass is about to do, at `op` or all over, unless the gate refuses."""
+        if self.gate is None:
+            action()
+            return True
+        return self.gate(self.rewriter, pass_name, op, action)
+
+    def copied(self) -> PassContext:
+        """The same state of a clone of the module; tensors are shared, nothing else is."""
+        values: dict[SSAValue, SSAValue] = {}
+        module = self.module.clone(values)
+        ops = dict(zip(self.module.walk(), module.walk(), strict=True))
+        declined = {(name, ops[op]): why for (name, op), why in self.declined.items() if op in ops}
+        copy = replace(
+            self,
+            module=module,
+            remarks=self.remarks.copied(),
+            bounds=list(self.bounds),
+            declined=declined,
+            pinned=set(self.pinned),
+            rewrites=list(self.rewrites),
+        )
+        copy.rewriter = self.rewriter.copied(module)
+        copy.engines = self.engines.copied()
+        copy.library = self.library
+        copy.knowledge = self.knowledge.copied(values)
+        return copy
 
     def remark(self, kind: Kind, pass_name: str, op: Operation, message: str) -> None:
         """Record a remark on an operation."""

@@ -7,6 +7,7 @@ without a walk, and a driver learns which operations a change touched.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from typing import Any
 
 import numpy.typing as npt
@@ -39,6 +40,12 @@ class Rewriter(FactKeeper):
         super().__init__()
         self.nodes = count_nodes(module)
         """Nodes of the module, constants not counted."""
+
+    def copied(self, module: ModuleOp) -> Rewriter:
+        """A rewriter of a clone of the module, with counts that go on from these."""
+        copy = Rewriter(module)
+        copy.changes, copy.marks = self.changes, deepcopy(self.marks)
+        return copy
 
     def set_type(self, value: SSAValue, new: Attribute) -> None:
         """Give a value another type; facts about it and its readers go."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import gc
 from collections.abc import Generator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
+from functools import partial
 from time import perf_counter
 
 from xdsl.dialects.builtin import ModuleOp
 
 from foldline.stages.context import PassContext, PassOptions
 from foldline.stages.driver.traversal import PassCost, Traversal
+from foldline.stages.gate import Gate
 from foldline.stages.observers import Observer, StepRun, Verify
 from foldline.stages.pass_base import NodePass, Pass
 from foldline.stages.pipeline import PIPELINE
@@ -44,20 +46,10 @@ def run_pipeline(
     """
     first, last = _position(stages, start_at, 0), _position(stages, stop_after, len(stages) - 1)
     watching = (Verify(), *observers) if verify else tuple(observers)
-    run = _Run(PassContext(module, options, rules=tuple(rules)), watching)
-    start = perf_counter()
-    with _gc_paused():
-        for observer in watching:
-            observer.before_pipeline(run.context)
-        for number, stage in enumerate(stages[first : last + 1], first + 1):
-            run.stage(stage, number)
-    run.report.seconds = perf_counter() - start
-    run.report.remarks = list(run.context.remarks)
-    run.report.bounds = run.context.bounds
-    run.report.rewrites = run.context.rewrites
-    run.report.engines = run.context.engines.rows
-    marks = run.context.rewriter.marks
-    run.report.marks = [marks[source] for source in sorted(marks)]
+    context = PassContext(module, options, rules=tuple(rules))
+    run = PipelineRun(context, observers=watching, stages=stages[: last + 1], start=Place(first))
+    while run.due is not None:
+        run.advance()
     return run.report
 
 
@@ -82,33 +74,114 @@ def _gc_paused() -> Generator[None]:
             gc.enable()
 
 
-@dataclass
-class _Run:
-    context: PassContext
-    observers: tuple[Observer, ...]
-    report: Report = field(default_factory=Report)
+@dataclass(frozen=True)
+class Place:
+    """Where a step stands: the position of its stage, and its own in the stage, from 0."""
 
-    def stage(self, stage: Stage, number: int) -> None:
-        """Run a stage and add its rows."""
-        context = self.context
-        context.stage = stage.name
-        context.declined.clear()
+    stage: int
+    step: int = 0
+
+
+class PipelineRun:
+    """A run of the pipeline that stands still before each step.
+
+    What raises leaves it as it was left, and no step is due any more.
+    """
+
+    def __init__(
+        self,
+        context: PassContext,
+        *,
+        observers: Sequence[Observer] = (),
+        stages: Sequence[Stage] = PIPELINE,
+        start: Place = Place(0),
+        report: Report | None = None,
+    ):
+        """Go to the first step at `start` or behind it; with `report`, to go on with that."""
+        self.context = context
+        self.observers = tuple(observers)
+        self.stages = tuple(stages)
+        self.due: StepRun | None = None
+        """The step that `advance` runs; None at the end."""
+        self.place = start
+        """Where the step that is due stands."""
+        self._report = report or Report()
+        self._steps = self._walk(start, is_new=report is None)
+        with self._timed():
+            self.due = next(self._steps, None)
+
+    @property
+    def report(self) -> Report:
+        """What was done so far."""
+        context, report = self.context, self._report
+        report.remarks = list(context.remarks)
+        report.bounds = context.bounds
+        report.rewrites = context.rewrites
+        report.engines = context.engines.rows
+        report.marks = [row for _, row in sorted(context.rewriter.marks.items())]
+        return report
+
+    def advance(self, gate: Gate | None = None) -> None:
+        """Run the step that is due, and go to the next.
+
+        `gate` is asked by all that the step does; what it refuses is a bound that was reached.
+        """
+        self.context.gate = gate
+        due, self.due = self.due, None
+        with self._timed():
+            self.due = next(self._steps, None)
+        self.context.gate = None
+        if due is not None and gate is not None and gate.refused:
+            self.context.bounds.append(f"{due.name}: {gate.refused} were not let through")
+
+    def copied(self, observers: Sequence[Observer] = ()) -> PipelineRun:
+        """A run that stands where this one does, with a module of its own."""
+        return PipelineRun(
+            self.context.copied(),
+            observers=observers,
+            stages=self.stages,
+            start=self.place,
+            report=replace(self.report, rows=list(self._report.rows)),
+        )
+
+    def _walk(self, start: Place, is_new: bool) -> Generator[StepRun]:
+        """The steps, each before it runs; `is_new`: the stage that they begin in begins."""
+        if is_new:
+            for observer in self.observers:
+                observer.before_pipeline(self.context)
+        for number, stage in enumerate(self.stages[start.stage :], start.stage):
+            first = start.step if number == start.stage else 0
+            if is_new or number > start.stage:
+                self._begin(stage, number + 1)
+            for index, step in enumerate(stage.steps[first:], first):
+                passes = self._enabled(step)
+                if passes or (step.kind == "rewriting" and self.context.rules):
+                    before = sum(len(earlier.placed) for earlier in stage.steps[:index])
+                    names = tuple(p.name for p in passes)
+                    due = StepRun(stage.name, number + 1, before + 1, names)
+                    self.place = Place(number, index)
+                    yield due
+                    self._step(step, passes, due)
+            self.place = Place(number, len(stage.steps))
+            self._end(stage, number + 1)
+
+    def _enabled(self, step: Step) -> list[Pass]:
+        return [p.run for p in step.placed if self.context.options.enabled(p.run.name)]
+
+    def _begin(self, stage: Stage, number: int) -> None:
+        self.context.stage = stage.name
+        self.context.declined.clear()
         for observer in self.observers:
-            observer.before_stage(stage, number, context)
-        position = 1
-        for step in stage.steps:
-            passes = [p.run for p in step.placed if context.options.enabled(p.run.name)]
-            if passes or (step.kind == "rewriting" and context.rules):
-                configured = [p.configured(context.options) for p in passes]
-                names = tuple(p.name for p in passes)
-                self._step(step, configured, StepRun(stage.name, number, position, names))
-            position += len(step.placed)
-        if not any(row.stage == stage.name for row in self.report.rows):
-            nodes = context.rewriter.nodes
-            self.report.rows.append(PassRow(stage.name, NO_PASSES, nodes, nodes, 0.0))
+            observer.before_stage(stage, number, self.context)
+
+    def _end(self, stage: Stage, number: int) -> None:
+        rows = self._report.rows
+        if not any(row.stage == stage.name for row in rows):
+            nodes = self.context.rewriter.nodes
+            rows.append(PassRow(stage.name, NO_PASSES, nodes, nodes, 0.0))
         with _Failure(stage.name, self):
             for observer in self.observers:
-                observer.after_stage(stage, number, context)
+                observer.after_stage(stage, number, self.context)
 
     def _step(self, step: Step, passes: Sequence[Pass], running: StepRun) -> None:
         context = self.context
@@ -116,18 +189,27 @@ class _Run:
             observer.before_pass(running, context)
         before, start = context.rewriter.nodes, perf_counter()
         with _Failure(running.name, self):
-            costs = _run_step(step, passes, context)
+            costs = _run_step(step, [p.configured(context.options) for p in passes], context)
         seconds = perf_counter() - start
         for cost in costs:
             after = before + cost.nodes
             row = PassRow(running.stage, cost.name, before, after, cost.seconds, cost.changes)
-            self.report.rows.append(row)
+            self._report.rows.append(row)
             before += cost.nodes
         changed = tuple(cost.name for cost in costs if cost.changes)
         finished = replace(running, changed=changed, seconds=seconds)
         with _Failure(running.name, self):
             for observer in self.observers:
                 observer.after_pass(finished, context)
+
+    @contextmanager
+    def _timed(self) -> Generator[None]:
+        start = perf_counter()
+        try:
+            with _gc_paused():
+                yield
+        finally:
+            self._report.seconds += perf_counter() - start
 
 
 def _run_step(step: Step, passes: Sequence[Pass], context: PassContext) -> list[PassCost]:
@@ -143,7 +225,7 @@ def _run_step(step: Step, passes: Sequence[Pass], context: PassContext) -> list[
     costs: list[PassCost] = []
     for graph_pass in passes:
         nodes, changes, start = rewriter.nodes, rewriter.changes, perf_counter()
-        graph_pass.run(context)
+        context.act(graph_pass.name, None, partial(graph_pass.run, context))
         seconds = perf_counter() - start
         costs.append(
             PassCost(graph_pass.name, seconds, rewriter.nodes - nodes, rewriter.changes - changes)
@@ -154,7 +236,7 @@ def _run_step(step: Step, passes: Sequence[Pass], context: PassContext) -> list[
 class _Failure:
     """Tells observers where an exception comes from, and notes it on the exception."""
 
-    def __init__(self, where: str, run: _Run):
+    def __init__(self, where: str, run: PipelineRun):
         self.where, self.run = where, run
 
     def __enter__(self) -> None:

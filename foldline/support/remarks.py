@@ -47,6 +47,12 @@ class Remarks:
             if self._is_logged:
                 _log.debug("%s", remark)
 
+    def copied(self) -> Remarks:
+        """Another holder of the same remarks."""
+        copy = Remarks()
+        copy._held = dict(self._held)
+        return copy
+
     def __iter__(self) -> Iterator[Remark]:
         return iter(self._held)
 

@@ -48,6 +48,7 @@ class Traversal:
         self.visitors = tuple(visitors)
         self.costs = [PassCost(visitor.name) for visitor in visitors]
         self._rewriter = context.rewriter
+        self._gate = context.gate
         self._walks: dict[Block, BlockWalk] = {}
         self._depth = 0
         self._asked: list[tuple[_Request, Operation]] = []
@@ -79,7 +80,7 @@ class Traversal:
             for walk in roots:
                 self._drain(walk)
             for visitor, cost in zip(self.visitors, self.costs, strict=True):
-                self._timed(cost, visitor.finish)
+                self._act(cost, visitor.finish)
             self._collect()
             if not any(walk.has_work for walk in roots):
                 break
@@ -195,7 +196,7 @@ class Traversal:
         self, walk: BlockWalk, op: NodeOp, methods: Sequence[Callable[[NodeOp], None]]
     ) -> None:
         for method, cost in zip(methods, self.costs, strict=True):
-            self._timed(cost, method, op)
+            self._act(cost, method, op)
             if op.parent is not walk.block:
                 break
         if self._asked:
@@ -214,6 +215,14 @@ class Traversal:
         if not walk.queue:
             held = ", ".join(describe(op) for op in walk.suspended)
             raise PassFailed(f"{self.context.stage}: nobody resumes suspended nodes: {held}")
+
+    def _act(self, cost: PassCost, method: Callable[..., None], *shown: Operation) -> None:
+        """What changes the module, so that it goes through the gate, where there is one."""
+        if self._gate is None:
+            self._timed(cost, method, *shown)
+            return
+        op = shown[0] if shown else None
+        self._gate(self._rewriter, cost.name, op, lambda: self._timed(cost, method, *shown))
 
     def _timed(self, cost: PassCost, method: Callable[..., None], *arguments: object) -> None:
         rewriter = self._rewriter

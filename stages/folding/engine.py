@@ -8,6 +8,7 @@ the entry point group `foldline.folding_engines` and are asked before it.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import deepcopy
 from dataclasses import dataclass
 from functools import lru_cache
 from importlib.metadata import entry_points
@@ -132,6 +133,12 @@ class Engines:
     def __init__(self, engines: Sequence[FoldingEngine]):
         self.engines = tuple(engines)
         self._rows: dict[tuple[str, str], EngineRow] = {}
+
+    def copied(self) -> Engines:
+        """The same engines, with statistics that go on from these."""
+        copy = Engines(self.engines)
+        copy._rows = deepcopy(self._rows)
+        return copy
 
     @property
     def rows(self) -> list[EngineRow]:

@@ -21,7 +21,7 @@ from foldline.stages.context import PassContext
 from foldline.stages.inference.calls import Calls
 from foldline.stages.inference.inference import Inference
 from foldline.stages.inference.scope import IrScope
-from foldline.stages.pass_base import Pass
+from foldline.stages.pass_base import NodePass, Pass
 from foldline.stages.passes.shapes.infer_shapes import sharpened
 from foldline.stages.rewrite.convexity import is_convex
 from foldline.stages.rewrite.match import Lease, Match
@@ -108,10 +108,13 @@ class _Run:
         rewriter, counted = self.context.rewriter, row.replacements
         nodes, changes = rewriter.nodes, rewriter.changes
         with self.blame(transform, ""):
-            if isinstance(action, Pass):
+            if isinstance(action, NodePass):
                 action.run(self.context)
+            elif isinstance(action, Pass):
+                self.context.act(transform.name, None, partial(action.run, self.context))
             else:
-                action.turn(self.context, row, partial(self.blame, transform))
+                turn = partial(action.turn, self.context, row, partial(self.blame, transform))
+                self.context.act(transform.name, None, turn)
         if rewriter.changes > changes and row.replacements == counted:
             row.count("replacements")
         row.nodes_removed += max(nodes - rewriter.nodes, 0)
@@ -187,8 +190,9 @@ class _Turn:
             self.row.count("rejected_by_condition")
             if match.reason:
                 self._decline(match.ordered[0], match.reason)
-        else:
-            self._replace(match)
+        elif self.of.context.act(
+            self.transform.name, match.ordered[0], partial(self._replace, match)
+        ):
             self.row.count("replacements")
 
     def _is_accepted(self, match: Match) -> bool:

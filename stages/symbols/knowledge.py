@@ -13,8 +13,8 @@ trusted, as real models declare sizes equal that are not, unless the user says s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
@@ -63,6 +63,21 @@ class Knowledge:
         self._named: dict[tuple[SSAValue | None, str], Expr] = {}
         self._taken: set[str] = set()
         self._sizes: dict[Expr, None] = {}
+
+    def copied(self, values: Mapping[SSAValue, SSAValue]) -> Knowledge:
+        """The same knowledge of a clone, whose values `values` gives for those of the original."""
+        copy = Knowledge(self._trust_names)
+        copy._entries = {values[v]: replace(e) for v, e in self._entries.items() if v in values}
+        copy._symbols = {(values[v], a): s for (v, a), s in self._symbols.items() if v in values}
+        copy._axis_names = dict(self._axis_names)
+        copy._named = {
+            (None if v is None else values[v], name): expr
+            for (v, name), expr in self._named.items()
+            if v is None or v in values
+        }
+        copy._taken = set(self._taken)
+        copy._sizes = dict(self._sizes)
+        return copy
 
     def dims(self, value: SSAValue) -> Dims:
         """The sizes of a value, axis by axis; None where its rank is not known."""
