@@ -48,6 +48,32 @@ class _Nobody:
 NOBODY: Listener = _Nobody()
 
 
+class _Both:
+    def __init__(self, first: Listener, second: Listener):
+        self._listeners = first, second
+
+    def created(self, op: Operation) -> None:
+        for listener in self._listeners:
+            listener.created(op)
+
+    def changed(self, op: Operation) -> None:
+        for listener in self._listeners:
+            listener.changed(op)
+
+    def retyped(self, value: SSAValue) -> None:
+        for listener in self._listeners:
+            listener.retyped(value)
+
+    def erasing(self, op: Operation) -> None:
+        for listener in self._listeners:
+            listener.erasing(op)
+
+
+def both(first: Listener, second: Listener) -> Listener:
+    """A listener that hands what it hears to two, if there is somebody in the first place."""
+    return second if first is NOBODY else _Both(first, second)
+
+
 class FactKeeper:
     """Notes and drops facts, counts marks, tells the driver."""
 

@@ -11,12 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from xdsl.ir import Operation
+from xdsl.ir import Operation, OpResult, SSAValue
 
 from foldline.dialects.onnx.op import node_name, result_names
 
 if TYPE_CHECKING:
-    from foldline.stages.facts import FactKeeper
+    from foldline.stages.facts import FactKeeper, Listener
 
 Admits = Callable[[int, str, Operation | None], bool]
 """Whether to let through what asks: its number, from 0, the pass or rule, and the node, if any."""
@@ -35,6 +35,10 @@ class Application:
     node: str
     """Name of that node, else of its first output that has one, else ''."""
     changes: int
+    touched: frozenset[str] = frozenset()
+    """Names of the nodes, and of the values they make, that it made, rewired or removed."""
+    op_types: frozenset[str] = frozenset()
+    """Their operators, as `onnx.Conv`."""
 
 
 def everything(number: int, pass_name: str, op: Operation | None) -> bool:
@@ -60,13 +64,55 @@ class Gate:
             self.refused += 1
             return False
         op_type, node = ("", "") if op is None else (op.name, _name_of(op))
-        changes = keeper.changes
-        act()
+        changes, heard = keeper.changes, _Journal(keeper.listener)
+        keeper.listener = heard
+        try:
+            act()
+        finally:
+            keeper.listener = heard.listener
         if keeper.changes > changes:
             self.applications.append(
-                Application(number, pass_name, op_type, node, keeper.changes - changes)
+                Application(
+                    number,
+                    pass_name,
+                    op_type,
+                    node,
+                    keeper.changes - changes,
+                    frozenset(heard.names),
+                    frozenset(heard.op_types),
+                )
             )
         return True
+
+
+class _Journal:
+    """Hands on what a driver hears, and notes which operations it was about."""
+
+    def __init__(self, listener: Listener):
+        self.listener = listener
+        self.names: set[str] = set()
+        self.op_types: set[str] = set()
+
+    def created(self, op: Operation) -> None:
+        self._note(op)
+        self.listener.created(op)
+
+    def changed(self, op: Operation) -> None:
+        self._note(op)
+        self.listener.changed(op)
+
+    def retyped(self, value: SSAValue) -> None:
+        if isinstance(value, OpResult):
+            self._note(value.op)
+        self.listener.retyped(value)
+
+    def erasing(self, op: Operation) -> None:
+        self._note(op)
+        self.listener.erasing(op)
+
+    def _note(self, op: Operation) -> None:
+        self.op_types.add(op.name)
+        self.names.update(name for name in (node_name(op), *result_names(op)) if name)
 
 
 def up_to(limit: int) -> Gate:

@@ -16,6 +16,7 @@ from foldline.dialects.onnx.op import NodeOp, node_name, result_names
 from foldline.dialects.onnx.structure import FunctionOp, GraphOp
 from foldline.dialects.onnx.traits import holds_cache
 from foldline.dialects.onnx.types import UNKNOWN
+from foldline.stages.facts import both
 from foldline.stages.inference.inference import Inference
 from foldline.stages.inference.joining import refine
 from foldline.stages.replacing import drop_unused
@@ -197,7 +198,8 @@ class Replacer:
     @contextmanager
     def _listening(self) -> Generator[None]:
         """Let the index follow what changes."""
-        before, self.rewriter.listener = self.rewriter.listener, self.index
+        before = self.rewriter.listener
+        self.rewriter.listener = both(before, self.index)
         try:
             yield
         finally:

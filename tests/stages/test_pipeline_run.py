@@ -149,3 +149,13 @@ def test_a_run_may_begin_at_a_stage() -> None:
     run = PipelineRun(a_run().context, start=Place(2))
     assert run.due is not None
     assert run.due.stage == "stage2"
+
+
+def test_an_application_says_what_it_touched() -> None:
+    start = steps_before(a_run(), "linear-pack-fuse")
+    watching = Gate()
+    start.advance(watching)
+    (fused,) = [a for a in watching.applications if a.pass_name == "linear-pack-fuse"]
+    assert (fused.op_type, fused.node) == ("onnx.Gemm", "sum")
+    assert fused.touched >= {"sum", "s"}
+    assert fused.op_types >= {"onnx.Gemm", "fused.Linear"}
