@@ -26,6 +26,9 @@ from foldline.support.errors import InvalidModel, PassFailed
 TENSORS = "tensors.npz"
 """Name of the file with large tensors beside dumps."""
 
+SHOWN_PASSES = 3
+"""Of a step of more passes, a title names the first."""
+
 _time_log = logging.getLogger("foldline.time")
 
 
@@ -47,6 +50,13 @@ class StepRun:
     def name(self) -> str:
         """`stage/pass`; passes of one traversal are joined by `+`."""
         return f"{self.stage}/{'+'.join(self.passes)}"
+
+    @property
+    def title(self) -> str:
+        """As `name`, but of many passes only the first and their number."""
+        if len(self.passes) <= SHOWN_PASSES:
+            return self.name
+        return f"{self.stage}/{self.passes[0]} and {len(self.passes) - 1} more"
 
 
 class Observer:

@@ -74,7 +74,7 @@ def _gc_paused() -> Generator[None]:
             gc.enable()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, order=True)
 class Place:
     """Where a step stands: the position of its stage, and its own in the stage, from 0."""
 

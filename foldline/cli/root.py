@@ -22,6 +22,7 @@ from foldline.cli.compile import compile_command
 from foldline.cli.listing import ops_command, options_command, passes_command
 from foldline.cli.optimize import optimize_command
 from foldline.cli.run import run_command
+from foldline.cli.step import step_command
 from foldline.support.errors import FoldlineError
 from foldline.support.suggest import did_you_mean
 
@@ -90,6 +91,7 @@ for _command in (
     optimize_command,
     check_command,
     run_command,
+    step_command,
     passes_command,
     ops_command,
     options_command,

@@ -58,15 +58,18 @@ class Difference:
             yield f"~ {_placed(changed.after)}    [{'; '.join(changed.what)}]"
 
 
-def difference(before: ModuleOp, after: ModuleOp) -> Difference:
-    """Compare two modules, which are only read."""
+def difference(before: ModuleOp, after: ModuleOp, *, inferred: bool = False) -> Difference:
+    """Compare two modules, which are only read.
+
+    `inferred`: whether a type that was not known before is a difference too.
+    """
     old, new = ([node for _, node in nodes_of(module)] for module in (before, after))
-    return _Comparison(old, new).result()
+    return _Comparison(old, new, inferred).result()
 
 
 class _Comparison:
-    def __init__(self, old: Sequence[Node], new: Sequence[Node]):
-        self.old, self.new = old, new
+    def __init__(self, old: Sequence[Node], new: Sequence[Node], inferred: bool):
+        self.old, self.new, self.inferred = old, new, inferred
         self.twin: dict[int, int] = {}
         """Position in `new` of each node of `old` that is in both."""
         self.values: dict[str, str] = {}
@@ -136,8 +139,9 @@ class _Comparison:
         for name in sorted({*old, *new}):
             if old.get(name) != new.get(name):
                 yield f"{name}: {old.get(name, 'absent')} -> {new.get(name, 'absent')}"
-        # A type that was not known before is no difference: every compile infers it.
-        types = tuple(t or new for t, new in zip(before.types, after.types, strict=False))
+        types = before.types
+        if not self.inferred:
+            types = tuple(t or new for t, new in zip(types, after.types, strict=False))
         if types != after.types:
             yield from _listed("type", types, after.types)
         if before.value != after.value:
@@ -229,7 +233,11 @@ def _listed(what: str, before: Sequence[str], after: Sequence[str]) -> Iterable[
     if len(before) != len(after):
         return [f"{what}: {', '.join(before)} -> {', '.join(after)}"]
     pairs = enumerate(zip(before, after, strict=True))
-    return [f"{what} {index}: {old} -> {new}" for index, (old, new) in pairs if old != new]
+    return [
+        f"{what} {index}: {old or 'unknown'} -> {new or 'unknown'}"
+        for index, (old, new) in pairs
+        if old != new
+    ]
 
 
 def _placed(node: Node) -> str:

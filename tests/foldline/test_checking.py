@@ -158,3 +158,16 @@ def test_every_form_of_model(tmp_path: Path) -> None:
         assert check(proto, form).equal
     with path.open("rb") as file:
         assert check(proto, file).equal
+
+
+def test_unknown_sizes_are_as_large_as_the_model_needs() -> None:
+    text = """<ir_version: 10, opset_import: ["" : 20]>
+    g (float[1, 1, H, W] x) => (float[1, 1, a, b] y) {
+        y = MaxPool <kernel_shape = [7, 7], strides = [7, 7]> (x)
+    }"""
+    model = onnx.parser.parse_model(text)
+    result = foldline.check(model, model)
+    assert result.equal
+    cases = {case.name: case.message for case in result.cases}
+    assert cases["random"] == ""
+    assert "both refuse" in cases["dims of one"]
