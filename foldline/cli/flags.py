@@ -62,14 +62,14 @@ def option_flags(command: Command) -> Command:
 
 def debug_flags(command: Command) -> Command:
     """Give a command the flags that show what a compile does."""
-    for flag, settings in reversed(_DEBUG_FLAGS.items()):
+    for flag, settings in reversed(DEBUG_FLAGS.items()):
         click.option(f"--{flag}", expose_value=False, callback=_debug_collector(flag), **settings)(
             command
         )
     return command
 
 
-_DEBUG_FLAGS: dict[str, dict[str, Any]] = {
+DEBUG_FLAGS: dict[str, dict[str, Any]] = {
     "stop-after": {"metavar": "STAGE", "help": f"Run no later stage: {', '.join(STAGES)}."},
     "dump-to": {"metavar": "DIR", "help": "Write the IR after each stage to this folder."},
     "dump-each-pass": {"is_flag": True, "help": "Write it after each pass that changed something."},

@@ -80,16 +80,26 @@ def _operators() -> Iterator[dict[str, Any]]:
 @click.option("--explain", is_flag=True, help="Print each value and the scope that set it.")
 @click.option("--config", metavar="FILE", help="With --explain: the configuration that holds.")
 @click.option("--schema", is_flag=True, help="Print the JSON Schema of configurations.")
+@click.option("--markdown", is_flag=True, help="Print the page docs/options.md.")
 @json_flag
 @option_flags
 def options_command(
-    model: str | None, explain: bool, config: str | None, schema: bool, as_json: bool
+    model: str | None,
+    explain: bool,
+    config: str | None,
+    schema: bool,
+    markdown: bool,
+    as_json: bool,
 ) -> None:
     """List the options, or explain what holds for MODEL under a configuration and flags."""
     if schema:
         from foldline.config import configuration_schema
 
         print_json(configuration_schema())
+    elif markdown:
+        from foldline.cli.options_page import options_page
+
+        click.echo(options_page(), nl=False)
     elif explain:
         _explain(model, config, as_json)
     elif model or config:

@@ -10,6 +10,8 @@ from click.testing import CliRunner
 
 from foldline.cli import root
 from foldline.stages.pipeline import PIPELINE
+from foldline.support.debug_options import DEBUG_NAMES
+from foldline.support.option_table import OPTIONS
 from foldline.support.passes import PASSES
 from tests.architecture.tree import ROOT
 
@@ -26,6 +28,14 @@ def _page() -> str:
 def test_the_page_of_passes_is_current() -> None:
     message = "run foldline passes --markdown > docs/passes.md"
     assert (DOCS / "passes.md").read_text() == _page(), message
+
+
+def test_the_page_of_options_is_current() -> None:
+    result = CliRunner().invoke(root, ["options", "--markdown"])
+    message = "run foldline options --markdown > docs/options.md"
+    assert (DOCS / "options.md").read_text() == result.stdout, message
+    assert all(f"| `{key}` |" in result.stdout for key in OPTIONS)
+    assert all(f"| `--{name}" in result.stdout for name in DEBUG_NAMES)
 
 
 def test_the_page_names_every_pass_and_stage() -> None:
