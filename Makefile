@@ -5,6 +5,7 @@
 # make bench       time Foldline beside its peers; bench-nodes counts nodes; bench-scale 100,000 nodes
 # make check-optimised run the files that ONNX Runtime's offline optimiser writes
 # make bench-exact exact mode: equal bits at O0 and O3, and its cost, per model
+# make bench-patterns  patterns that are there, those that are fused, and why others are not
 # make marks       potential constants per model; check-stability: fixed points, equal bytes
 # make clean       remove the environment and everything that was made
 # Each target makes what it needs of .venv first. Another Python: make demo PYTHON=python3.12
@@ -15,7 +16,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -n $(JOBS) --dist loadfile
 
-.PHONY: demo test test-fast lint zoo check-zoo check-optimised bench bench-nodes bench-scale bench-exact marks check-stability clean
+.PHONY: demo test test-fast lint zoo check-zoo check-optimised bench bench-nodes bench-scale bench-exact bench-patterns marks check-stability clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -51,6 +52,9 @@ bench-nodes: zoo
 
 bench-exact: zoo
 	$(RUN) -m benchmarks.exact
+
+bench-patterns: zoo
+	$(RUN) -m benchmarks.patterns
 
 marks: zoo
 	$(RUN) -m benchmarks.marks

@@ -1,11 +1,14 @@
-"""Time Foldline beside ONNX Runtime and the ONNX reference evaluator on the zoo.
+"""Time Foldline beside ONNX Runtime and the reference evaluator on the zoo and a chain.
 
-    python -m benchmarks.bench [--only id,id] [--seconds 4] [--cap 60]
+    python -m benchmarks.bench [--only id,id] [--seconds 4] [--cap 60] [--no-exact]
 
 Per model one process times Foldline (O3) and ONNX Runtime (all optimisations) in turns: with one
 thread by the CPU time of the calling thread, with two by the wall clock. The reference evaluator
 runs once, in a process of its own that is stopped after `--cap` seconds. A ratio above 1 says that
 Foldline takes so many times as long.
+
+So does exact mode, in a process of its own too: one thread, CPU time, the best of three runs, over
+the same of fast mode. Where it has no kernel for an operator, the table says `refused`.
 """
 
 from __future__ import annotations
@@ -21,13 +24,14 @@ from benchmarks.common import (
     installed,
     interleaved_medians,
     ort_session,
-    selected_models,
     table,
     versions,
     write_results,
 )
-from benchmarks.zoo import model_path
-from benchmarks.zoo_inputs import make_inputs
+from benchmarks.exact import best_seconds, exact_session, refused_operators
+from benchmarks.synthetic import bench_inputs, bench_models, bench_path
+from foldline.cli.output import tracked
+from foldline.support.errors import UnsupportedOperator
 from tests.zoo.limits import worst_error
 
 CLOCKS = {1: time.thread_time, 2: time.perf_counter}
@@ -40,11 +44,15 @@ def main() -> None:
     parser.add_argument("--only", default="", help="identifiers, with commas between")
     parser.add_argument("--seconds", type=float, default=4.0, help="per model and thread count")
     parser.add_argument("--cap", type=float, default=60.0, help="for the reference evaluator")
+    parser.add_argument("--no-exact", action="store_true", help="leave exact mode out: it is slow")
+    parser.add_argument("--exact", metavar="ID", help="what a child does: exact mode beside fast")
     parser.add_argument("--time", metavar="ID", help="what a child does: one model, as JSON")
     parser.add_argument("--reference", metavar="ID", help="what a child does: the evaluator")
     arguments = parser.parse_args()
     if arguments.time:
         print(json.dumps(time_model(arguments.time, arguments.seconds)))
+    elif arguments.exact:
+        print(json.dumps(time_exact(arguments.exact)))
     elif arguments.reference:
         print(json.dumps(time_reference(arguments.reference)))
     else:
@@ -55,27 +63,41 @@ def time_model(model_id: str, seconds: float) -> dict[str, Any]:
     """Seconds a run by contender and thread count, and how far the outputs are apart."""
     import foldline
 
-    feed = make_inputs(model_id)
+    feed = bench_inputs(model_id)
     start = time.perf_counter()
-    compiled = foldline.compile(model_path(model_id), options={"oo.level": "O3"})
+    compiled = foldline.compile(bench_path(model_id), options={"oo.level": "O3"})
     result: dict[str, Any] = {"compile_seconds": time.perf_counter() - start, "threads": {}}
     peers = installed("onnxruntime")
     for threads, clock in CLOCKS.items():
         session = compiled.session(threads=threads)
         contenders = {"foldline": lambda session=session: session.run(None, feed)}
         if peers:
-            peer = ort_session(model_path(model_id), "all", threads)
+            peer = ort_session(bench_path(model_id), "all", threads)
             contenders["onnxruntime"] = lambda peer=peer: peer.run(None, feed)
             result["error"] = worst_error(session.run(None, feed), peer.run(None, feed))
         result["threads"][threads] = interleaved_medians(contenders, clock, seconds=seconds)
     return result
 
 
+def time_exact(model_id: str) -> dict[str, Any]:
+    """Seconds of a run in exact and in fast mode by one thread, or the operators refused."""
+    import foldline
+
+    feed, path = bench_inputs(model_id), bench_path(model_id)
+    try:
+        exact = exact_session(path, 1)
+    except UnsupportedOperator as error:
+        return {"refused": refused_operators(error)}
+    fast = foldline.compile(path).session(threads=1)
+    sessions = {"fast": fast, "exact": exact}
+    return {name: best_seconds(each, feed, CLOCKS[1]) for name, each in sessions.items()}
+
+
 def time_reference(model_id: str) -> dict[str, Any]:
     """Seconds of one run of the ONNX reference evaluator."""
     from onnx.reference import ReferenceEvaluator
 
-    evaluator, feed = ReferenceEvaluator(str(model_path(model_id))), make_inputs(model_id)
+    evaluator, feed = ReferenceEvaluator(str(bench_path(model_id))), bench_inputs(model_id)
     start = time.perf_counter()
     evaluator.run(None, feed)
     return {"seconds": time.perf_counter() - start}
@@ -84,7 +106,7 @@ def time_reference(model_id: str) -> dict[str, Any]:
 def _time_all(arguments: argparse.Namespace) -> None:
     installed("onnxruntime")
     results: dict[str, Any] = {}
-    for model_id in selected_models(arguments.only):
+    for model_id in tracked(bench_models(arguments.only), "timing"):
         seconds = str(arguments.seconds)
         row = in_child(
             "benchmarks.bench", "--time", model_id, "--seconds", seconds, seconds=TIMEOUT
@@ -92,17 +114,23 @@ def _time_all(arguments: argparse.Namespace) -> None:
         row["reference"] = in_child(
             "benchmarks.bench", "--reference", model_id, seconds=arguments.cap
         )
+        if not arguments.no_exact:
+            row["exact"] = in_child("benchmarks.bench", "--exact", model_id, seconds=TIMEOUT)
         results[model_id] = row
         print(f"{model_id}: {row.get('failure', 'timed')}", flush=True)
     headers = ["model", "1 thread ms", "ORT ms", "ratio", "2 threads ms", "ORT ms", "ratio"]
     print()
-    print(table([*headers, "reference ms"], [_cells(*item) for item in results.items()]))
+    headers += ["exact / fast", "reference ms"]
+    print(table(headers, [_cells(*item) for item in results.items()]))
     for threads in CLOCKS:
         ratios = [ratio for row in results.values() if (ratio := _ratio(row, threads))]
         print(
             f"{threads} thread(s), Foldline / ONNX Runtime: geometric mean "
             f"{geometric_mean(ratios):.2f} over {len(ratios)} models"
         )
+    costs = [cost for row in results.values() if (cost := _exact_cost(row))]
+    if costs:
+        print(f"exact / fast, 1 thread: {geometric_mean(costs):.2f} over {len(costs)} models")
     write_results("bench", {"versions": versions("onnx", "numpy"), "models": results})
 
 
@@ -118,7 +146,16 @@ def _cells(model_id: str, row: dict[str, Any]) -> list[str]:
         cells += [_milliseconds(medians.get(name)) for name in ("foldline", "onnxruntime")]
         ratio = _ratio(row, threads)
         cells.append("-" if ratio is None else f"{ratio:.2f}")
+    cost = _exact_cost(row)
+    unknown = "refused" if "refused" in row.get("exact", {}) else "-"
+    cells.append(unknown if cost is None else f"{cost:.2f}")
     return [*cells, _milliseconds(row["reference"].get("seconds"))]
+
+
+def _exact_cost(row: dict[str, Any]) -> float | None:
+    """How many times as long exact mode takes."""
+    seconds = row.get("exact", {})
+    return seconds["exact"] / seconds["fast"] if "exact" in seconds else None
 
 
 def _milliseconds(seconds: float | None) -> str:

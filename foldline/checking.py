@@ -16,6 +16,7 @@ from foldline.compiler import CompiledModel, compile
 from foldline.sample_inputs import EDGES, has_unknown_dimensions, sample_feed
 from foldline.session import NodeArg, Session
 from foldline.support.errors import FoldlineError, InvalidArgumentError
+from foldline.support.progress import tell
 
 Array = npt.NDArray[Any]
 Feed = Mapping[str, Any]
@@ -73,27 +74,49 @@ def check(
 class Baseline:
     """A model that others are compared with; it is run once on each set of inputs."""
 
-    def __init__(self, model: Session, *, inputs: Feed | None = None, seed: int = 0):
+    def __init__(
+        self, model: Session, *, inputs: Feed | None = None, seed: int = 0, made_up: bool = True
+    ):
+        """`made_up`: whether to compare on random and edge inputs, beside those given."""
         self._session = model
         self._inputs = inputs
+        self._made_up = made_up
         self._seed = seed
         self._outcomes: dict[str, _Outcome] = {}
+        self.feeds: dict[str, Feed] = {}
+        """The inputs of the last comparison, by the names of its cases."""
 
-    def compare(self, other: Session, rtol: float | None = None) -> CheckResult:
-        """How a model compares. Raises InvalidArgumentError where no inputs suit both."""
+    def compare(self, other: Session, rtol: float | None = None, steps: int = 0) -> CheckResult:
+        """How a model compares; integers may differ by `steps`, whatever `rtol` is.
+
+        Raises InvalidArgumentError where no inputs suit both.
+        """
+        allowed = _Allowed(rtol, steps)
         cases = [_interface(self._session, other)]
         if not cases[0].equal:
             return CheckResult(cases)
         arguments = _common_arguments(self._session, other)
         refusals: list[Case] = []
-        for name, feed in _feeds(arguments, self._inputs, self._seed, self._size(arguments)):
-            case, refused = self._case(name, feed, other, rtol)
+        for name, feed in self._feeds(arguments):
+            self.feeds[name] = feed
+            tell(f"comparing on inputs {name!r}")
+            case, refused = self._case(name, feed, other, allowed)
             cases.append(case)
             refusals += [case] if refused else []
         if len(refusals) == len(cases) - 1:
             why = f"; {refusals[0].name}: {refusals[0].message}" if refusals else ""
             raise InvalidArgumentError(f"no made-up input suits the models, give inputs{why}")
         return CheckResult(cases)
+
+    def _feeds(self, arguments: list[_Argument]) -> Iterator[tuple[str, Feed]]:
+        if self._made_up or self._inputs is None:
+            return _feeds(arguments, self._inputs, self._seed, self._size(arguments))
+        return iter([("given", self._inputs)])
+
+    def sample(self) -> Feed:
+        """Random inputs that this model takes; InvalidArgumentError where none can be made."""
+        arguments = _common_arguments(self._session, self._session)
+        return sample_feed(arguments, unknown=self._size(arguments), seed=self._seed)
 
     def _size(self, arguments: list[_Argument]) -> int:
         """The first size of unknown dimensions that this model takes."""
@@ -114,9 +137,18 @@ class Baseline:
             self._outcomes[key] = _run(self._session, feed)
         return self._outcomes[key]
 
-    def _case(self, name: str, feed: Feed, other: Session, rtol: float | None) -> tuple[Case, bool]:
+    def _case(self, name: str, feed: Feed, other: Session, allowed: _Allowed) -> tuple[Case, bool]:
         """The comparison on one feed, and whether both refused it."""
-        return _case(name, other.get_outputs(), self._outcome(name, feed), _run(other, feed), rtol)
+        mine = self._outcome(name, feed)
+        return _case(name, other.get_outputs(), mine, _run(other, feed), allowed)
+
+
+@dataclass(frozen=True)
+class _Allowed:
+    """Differences that are none."""
+
+    rtol: float | None
+    steps: int
 
 
 def _session(model: Any) -> Session:
@@ -186,7 +218,7 @@ def _other(size: int) -> int:
 
 
 def _case(
-    name: str, outputs: Sequence[NodeArg], mine: _Outcome, other: _Outcome, rtol: float | None
+    name: str, outputs: Sequence[NodeArg], mine: _Outcome, other: _Outcome, allowed: _Allowed
 ) -> tuple[Case, bool]:
     """The comparison of two outcomes, and whether both are refusals."""
     if isinstance(mine, FoldlineError) and isinstance(other, FoldlineError):
@@ -196,7 +228,7 @@ def _case(
         return Case(name, False, None, np.inf, f"only the {side} model refuses: {error}"), False
     worst, output, message = 0.0, None, ""
     for argument, x, y in zip(outputs, mine, other, strict=True):
-        error, difference = _compare(x, y, rtol)
+        error, difference = _compare(x, y, allowed)
         worst = max(worst, error)
         if difference and output is None:
             output, message = argument.name, difference
@@ -210,12 +242,12 @@ def _run(session: Session, feed: Feed) -> _Outcome:
         return error
 
 
-def _compare(x: Any, y: Any, rtol: float | None) -> tuple[float, str]:
+def _compare(x: Any, y: Any, allowed: _Allowed) -> tuple[float, str]:
     """The error of `y` against `x`, and what differs ('' when nothing does)."""
     if x is None or y is None:
         return (0.0, "") if x is y else (np.inf, "present against absent")
     if all(isinstance(value, list) for value in (x, y)):
-        return _compare_sequences(x, y, rtol)
+        return _compare_sequences(x, y, allowed)
     a, b = np.asarray(x), np.asarray(y)
     if a.dtype != b.dtype or a.shape != b.shape:
         return np.inf, f"{a.dtype}{list(a.shape)} against {b.dtype}{list(b.shape)}"
@@ -223,19 +255,21 @@ def _compare(x: Any, y: Any, rtol: float | None) -> tuple[float, str]:
     if same.all():
         return 0.0, ""
     error = np.inf if a.dtype == np.object_ else _error(_wide(a), _wide(b))
-    if rtol is not None and error <= rtol:
+    if allowed.rtol is not None and error <= allowed.rtol:
+        return error, ""
+    if allowed.steps and a.dtype.kind in "iu" and _apart(a, b) <= allowed.steps:
         return error, ""
     where = tuple(int(i) for i in np.argwhere(~same)[0])
     count = same.size - int(same.sum())
     return error, f"{count} of {same.size} values differ, {list(where)}: {a[where]} and {b[where]}"
 
 
-def _compare_sequences(x: list[Any], y: list[Any], rtol: float | None) -> tuple[float, str]:
+def _compare_sequences(x: list[Any], y: list[Any], allowed: _Allowed) -> tuple[float, str]:
     if len(x) != len(y):
         return np.inf, f"{len(x)} elements against {len(y)}"
     worst = 0.0
     for index, pair in enumerate(zip(x, y, strict=True)):
-        error, difference = _compare(*pair, rtol)
+        error, difference = _compare(*pair, allowed)
         worst = max(worst, error)
         if difference:
             return worst, f"element {index}: {difference}"
@@ -252,6 +286,11 @@ def _same_bits(a: Array, b: Array) -> npt.NDArray[np.bool_]:
     equal = np.ascontiguousarray(a).view(bits) == np.ascontiguousarray(b).view(bits)
     both_nan = np.isnan(_wide(a)) & np.isnan(_wide(b))
     return equal.reshape(a.shape) | both_nan
+
+
+def _apart(a: Array, b: Array) -> int:
+    """The largest difference of two arrays of integers."""
+    return int((np.maximum(a, b).astype(np.int64) - np.minimum(a, b).astype(np.int64)).max())
 
 
 def _wide(a: Array) -> Array:

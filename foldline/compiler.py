@@ -7,9 +7,9 @@ from __future__ import annotations
 
 import os
 import threading
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from onnx import ModelProto
 from xdsl.context import Context
@@ -20,20 +20,24 @@ from foldline.dialects import load_dialects
 from foldline.dialects.onnx.verifier import verify_model
 from foldline.exporter import export_model, write_model
 from foldline.exporter.files import serialised
+from foldline.exporter.functions import functions_refusal
 from foldline.graph import ModelGraph
 from foldline.importer import Source, blamed_on, import_function, import_model
 from foldline.kernels.registry import GRADES
 from foldline.lowering import Program, lower
 from foldline.overrides import freeze_initializers, pin_shapes
 from foldline.session import Session
+from foldline.stages.context import PassContext
 from foldline.stages.observers import Dump, Observer, PrintAfter, load_dump
 from foldline.stages.rewrite.transform import Transform
-from foldline.stages.run import run_pipeline
+from foldline.stages.run import PipelineRun, prepared, to_the_end
 from foldline.support.debug_options import DebugOptions, resolve_debug
 from foldline.support.errors import InvalidArgumentError, InvalidModel
 from foldline.support.options import Options, resolve
 from foldline.support.remarks import Remark
 from foldline.support.report import Report
+
+Drive: TypeAlias = Callable[[PipelineRun], PipelineRun]
 
 
 class CompiledModel:
@@ -76,6 +80,7 @@ class CompiledModel:
     def _policy(self) -> dict[str, Any]:
         return {
             "value_info": self.options["export.valueInfo"],
+            "fused": self.options["export.fused"],
             "unique_nodes": self.options.level != "O0",
             "training": self.options.level == "O0",
         }
@@ -99,16 +104,27 @@ class CompiledModel:
 
     def graph(self) -> ModelGraph:
         """A copy of the model to search for patterns in and to run transforms on."""
-        return ModelGraph(self.module, {"mode": self.options["mode"]})
+        kept = ("mode", "export.fused")
+        return ModelGraph(self.module, {key: self.options[key] for key in kept})
 
 
 class Compiler:
     """Compiles models under the options of a session."""
 
-    def __init__(self, options: Mapping[str, Any] | None = None, rules: Sequence[Transform] = ()):
-        """`rules` are transforms of the user; they run in the fusion stage of every compile."""
+    def __init__(
+        self,
+        options: Mapping[str, Any] | None = None,
+        rules: Sequence[Transform] = (),
+        *,
+        drive: Drive = to_the_end,
+    ):
+        """`rules` are transforms of the user; they run in the fusion stage of every compile.
+
+        `drive` takes a run of the stages to its end: the one that it is given, or a copy.
+        """
         self.options = dict(options or {})
         self.rules = tuple(rules)
+        self._drive = drive
 
     def compile(
         self,
@@ -128,13 +144,9 @@ class Compiler:
         resolved = resolve(options or {}, self.options)
         notes: list[str] = []
         with blamed_on(model):
-            module = import_model(model, notes)
-            verify_model(module)
-            pin_shapes(module, resolved.input_shapes)
-            if resolved["freezeInitializers"]:
-                freeze_initializers(module)
+            module = imported(model, resolved, notes)
             rules = (*self.rules, *rules)
-            compiled = _through_stages(module, resolved, debug, observers, rules)
+            compiled = _through_stages(module, resolved, debug, observers, rules, self._drive)
         compiled.report.remarks[:0] = [Remark("note", "import", "", "", "", n) for n in notes]
         return compiled
 
@@ -167,7 +179,20 @@ class Compiler:
             raise InvalidModel(f"'{path}' is no dump: {error}") from error
         verify_model(module)
         rules = (*self.rules, *rules)
-        return _through_stages(module, resolved, debug, observers, rules, start_at)
+        return _through_stages(module, resolved, debug, observers, rules, self._drive, start_at)
+
+
+def imported(model: Source, options: Options, notes: list[str] | None = None) -> ModuleOp:
+    """A model as the first stage sees it: verified, its inputs as the options have them.
+
+    `notes` receives what was put right on the way. Raises InvalidModel, InvalidOption.
+    """
+    module = import_model(model, notes)
+    verify_model(module)
+    pin_shapes(module, options.input_shapes)
+    if options["freezeInitializers"]:
+        freeze_initializers(module)
+    return module
 
 
 def _through_stages(
@@ -176,17 +201,21 @@ def _through_stages(
     debug: DebugOptions | None,
     observers: Sequence[Observer],
     rules: Sequence[Transform],
+    drive: Drive,
     start_at: str | None = None,
 ) -> CompiledModel:
     shown = resolve_debug() if debug is None else debug
-    report = run_pipeline(
-        module,
-        options,
-        observers=(*_debug_observers(shown), *observers),
-        start_at=start_at,
-        stop_after=shown.stop_after,
-        rules=rules,
+    run = drive(
+        prepared(
+            PassContext(module, options, rules=tuple(rules)),
+            observers=(*_debug_observers(shown), *observers),
+            start_at=start_at,
+            stop_after=shown.stop_after,
+        )
     )
+    module, report = run.context.module, run.report
+    if options["export.fused"] == "functions" and (why := functions_refusal(module)) is not None:
+        report.remarks.append(Remark("declined", "", "export", "", "", why))
     return CompiledModel(module, report, options)
 
 
@@ -198,14 +227,25 @@ def compile(
     observers: Sequence[Observer] = (),
     rules: Sequence[Transform] = (),
 ) -> CompiledModel:
-    """Compile a model: `Compiler().compile`."""
+    """Compile a path, bytes, file object or ModelProto, which is not modified.
+
+    `options` by key, see docs/options.md; `debug`: dumps, remarks, where to stop, by default what
+    the environment asks for; `observers` look on; `rules` are transforms that run in the fusion
+    stage. What comes back has the report, files, and sessions. Raises InvalidModel for what breaks
+    the ONNX specification, InvalidOption, InvalidArgumentError, PassFailed, KernelFailed,
+    RuleFailed.
+    """
     return Compiler(rules=rules).compile(model, options=options, debug=debug, observers=observers)
 
 
 def optimize(
     model: Source, *, options: Mapping[str, Any] | None = None, rules: Sequence[Transform] = ()
 ) -> ModelProto:
-    """A smaller, equal model: the message of the compiled one."""
+    """A smaller, equal model of the same opset and IR version, as a message.
+
+    Equal: bit for bit up to `oo.level` O2, but for last bits at O3, the default; see
+    docs/numerics.md. Takes and raises what `compile` does, and ResourceLimit above 2 GiB.
+    """
     return compile(model, options=options, rules=rules).to_proto()
 
 
@@ -218,7 +258,10 @@ def resume(
     observers: Sequence[Observer] = (),
     rules: Sequence[Transform] = (),
 ) -> CompiledModel:
-    """Go on from a dump: `Compiler().resume`."""
+    """Go on from a dump with the stage `start_at`, as if the stages before had just run.
+
+    Raises what `compile` raises, InvalidModel too for a file that is no dump.
+    """
     compiler = Compiler(rules=rules)
     return compiler.resume(dump, start_at, options=options, debug=debug, observers=observers)
 

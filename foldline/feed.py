@@ -29,7 +29,7 @@ class Feed:
 
     def __init__(self, ports: Sequence[Port]):
         self._ports = tuple(ports)
-        self._names = frozenset(port.name for port in ports)
+        self._names = tuple(port.name for port in ports)
         self._tensors = [_tensor_type(port.type) for port in ports]
 
     def checked(self, feed: Mapping[str, Any]) -> list[Any]:
@@ -38,21 +38,25 @@ class Feed:
         Raises InvalidArgumentError for a name the model does not have, an input that is missing,
         or a value of another kind, dtype, rank or size than the model says.
         """
+        values = [feed.get(name) for name in self._names]
+        if len(feed) == len(values) and all(map(_is_as_it_should, values, self._tensors)):
+            return values
         for name in feed:
             if name not in self._names:
                 raise InvalidArgumentError(f"no input {name!r}{did_you_mean(name, self._names)}")
         pairs = zip(self._ports, self._tensors, strict=True)
         return [
-            value if _is_as_it_should(value := feed.get(port.name), tensor) else _value(port, feed)
-            for port, tensor in pairs
+            value if _is_as_it_should(value, tensor) else _value(port, feed)
+            for value, (port, tensor) in zip(values, pairs, strict=True)
         ]
 
 
-_TensorType: TypeAlias = tuple[np.dtype[Any], tuple[int | None, ...]]
+_TensorType: TypeAlias = tuple[np.dtype[Any], int, tuple[tuple[int, int], ...]]
+"""Dtype, rank, and the axes whose size is known with that size."""
 
 
 def _tensor_type(type_: Attribute | None) -> _TensorType | None:
-    """Dtype and dims; None where it is no tensor of known dtype and rank, or its elements count.
+    """What a tensor must be; None where dtype or rank are not known, or its elements count.
 
     An array of objects may hold other things than texts.
     """
@@ -61,17 +65,22 @@ def _tensor_type(type_: Attribute | None) -> _TensorType | None:
     dims = None if type_ is None else dims_of(type_)
     if known is None or dims is None or known.numpy == np.object_:
         return None
-    return known.numpy, tuple(d if isinstance(d, int) and d >= 0 else None for d in dims)
+    sizes = tuple((axis, d) for axis, d in enumerate(dims) if isinstance(d, int) and d >= 0)
+    return known.numpy, len(dims), sizes
 
 
 def _is_as_it_should(value: Any, expected: _TensorType | None) -> bool:
     """The short way for arrays that fit; whatever else there is goes the long one."""
     if expected is None or type(value) is not np.ndarray:
         return False
-    dtype, dims = expected
-    if value.dtype != dtype or value.ndim != len(dims) or not value.flags.c_contiguous:
+    dtype, rank, sizes = expected
+    shape = value.shape
+    if value.dtype != dtype or len(shape) != rank or not value.flags.c_contiguous:
         return False
-    return all([d is None or d == size for d, size in zip(dims, value.shape, strict=True)])
+    for axis, size in sizes:
+        if shape[axis] != size:
+            return False
+    return True
 
 
 def type_text(attribute: Attribute) -> str:

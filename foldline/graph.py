@@ -60,11 +60,11 @@ class ModelGraph:
 
     def to_proto(self) -> ModelProto:
         """The model as a message."""
-        return export_model(self._module)
+        return export_model(self._module, fused=self._options["export.fused"])
 
     def save(self, path: str | os.PathLike[str], *, force: bool = False) -> None:
         """Write the model; an existing file needs `force`."""
-        write_model(self._module, path, force=force)
+        write_model(self._module, path, force=force, fused=self._options["export.fused"])
 
     def default_transforms(self, options: DefaultsOptions | None = None) -> list[Transform]:
         """What `optimize` runs on this graph unless it is told otherwise."""

@@ -5,12 +5,15 @@ from __future__ import annotations
 import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from time import perf_counter
 from typing import Any
 
 from foldline.dialects.onnx.types import Dim, dims_of
 from foldline.feed import Feed, type_text
 from foldline.kernels.blas import one_blas_thread
 from foldline.kernels.parallel import use_threads
+from foldline.lowering.memory import Memory
+from foldline.lowering.profile import RUNS_TO_PLAN, Profile, Recorder
 from foldline.lowering.program import Port, Program
 from foldline.support.errors import InvalidArgumentError
 from foldline.support.report import PassRow
@@ -87,6 +90,30 @@ class Session:
         inputs = self._feed.checked(feed)
         with one_blas_thread(), use_threads(self.threads):
             return self.program.values(inputs, names)
+
+    def profile(self, feed: Mapping[str, Any], repeat: int = 10) -> Profile:
+        """How long each step takes, on average of `repeat` runs of the plan for these inputs.
+
+        Runs without a plan, as with inputs that are sequences, have no steps to show. Raises
+        InvalidArgumentError, KernelFailed.
+        """
+        if repeat < 1:
+            raise InvalidArgumentError(f"repeat must be at least 1, got {repeat}")
+        inputs = self._feed.checked(feed)
+        recorder, plain = Recorder(), list[float]()
+        with one_blas_thread(), use_threads(self.threads):
+            for _ in range(RUNS_TO_PLAN):
+                self.program.run(inputs)
+            for _ in range(repeat):
+                start = perf_counter()
+                self.program.run(inputs)
+                plain.append(perf_counter() - start)
+                recorder.run(lambda: self.program.run(inputs))
+        return recorder.profile(sorted(plain)[repeat // 2])
+
+    def memory(self) -> Memory:
+        """Bytes of weights, and of the plans that earlier runs have made."""
+        return self.program.memory()
 
     def _position(self, name: str) -> int:
         position = self._positions.get(name)

@@ -27,9 +27,10 @@ from foldline.stages.rewrite.building import RuleBuilder
 from foldline.stages.rewrite.defaults import DefaultsOptions, defaults
 from foldline.stages.rewrite.match import Match
 from foldline.stages.rewrite.options import OptimizeOptions
-from foldline.stages.rewrite.pattern import ANY, MAX_OPTIONAL_PATTERN_NODES, Pattern, PatternNode
+from foldline.stages.rewrite.pattern import MAX_OPTIONAL_PATTERN_NODES, Pattern
 from foldline.stages.rewrite.rule_pass import as_transform
 from foldline.stages.rewrite.rules_as_data import load_rules, rules_from
+from foldline.stages.rewrite.slots import ANY, PatternNode
 from foldline.stages.rewrite.tracing import traced
 from foldline.stages.rewrite.transform import Transform, rewrite
 from foldline.support.rewrite_report import OptimizeReport, RewriteRow

@@ -15,6 +15,8 @@ from foldline.kernels.error_function import erf
 from foldline.kernels.precision import rounded, widening
 from foldline.kernels.registry import Array, kernel
 from foldline.kernels.ufuncs import (
+    CLIP,
+    RECIPES,
     bounds,
     clip,
     constant,
@@ -29,7 +31,7 @@ def relu(x: Array, *, out: Array | None = None) -> Array:
     return np.asarray(positive_part(x, out))
 
 
-register_unary("Relu", relu, consumed_inputs=True)
+register_unary("Relu", relu, consumed_inputs=True, recipe=((CLIP, 0, np.inf),))
 
 
 @kernel("LeakyRelu")
@@ -149,6 +151,9 @@ def sigmoid(
     return np.reciprocal(_one_plus_exp(y), out=y)
 
 
+RECIPES[sigmoid] = ((np.negative,), (np.exp,), (np.add, 1), (np.reciprocal,))
+
+
 @kernel("HardSigmoid", inplace=(0,))
 @widening
 def hard_sigmoid(
@@ -165,12 +170,12 @@ def hard_sigmoid(
     return clip(y, constant(0, x.dtype), constant(1, x.dtype), y)
 
 
-@kernel("HardSwish")
+@kernel("HardSwish", inplace=(0,))
 @widening
 def hard_swish(x: Array, *, out: Array | None = None) -> Array:
     """HardSwish 14+: `x` times HardSigmoid with alpha 1/6 and beta 1/2; NaN for -inf."""
-    y = hard_sigmoid(x, alpha=1 / 6, beta=0.5, out=out)
-    return np.multiply(x, y, out=y)
+    y = hard_sigmoid(x, alpha=1 / 6, beta=0.5)
+    return np.multiply(x, y, out=y if out is None else out)
 
 
 @kernel("Softplus", inplace=(0,))

@@ -35,6 +35,9 @@ def nonnegative(indices: Array, size: int, axis: int) -> npt.NDArray[np.intp]:
 
     Raises IndexError with the first offending value, the axis and its bounds.
     """
+    if indices.dtype == np.int64 and (indices.view(np.uint64) < size).all():
+        # One comparison for both bounds: most indices are right, and looked up one at a time.
+        return indices
     wrong = (indices < -size) | (indices >= size)
     if wrong.any():
         raise IndexError(

@@ -10,7 +10,8 @@ float32 and rounded after each of its steps.
 from __future__ import annotations
 
 import math
-from typing import Any
+from collections.abc import Callable
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -19,67 +20,77 @@ from foldline.kernels.precision import stepped, widened, working_dtype
 from foldline.kernels.registry import Array, kernel
 from foldline.support.dtypes import BY_CODE
 
+Function: TypeAlias = Callable[..., Array]
 
-@kernel("Attention")
-def attention_reference(
-    q: Array,
-    k: Array,
-    v: Array,
-    attn_mask: Array | None = None,
-    past_key: Array | None = None,
-    past_value: Array | None = None,
-    nonpad_kv_seqlen: Array | None = None,
-    *,
-    is_causal: int = 0,
-    kv_num_heads: int | None = None,
-    left_window_size: int = -1,
-    q_num_heads: int | None = None,
-    qk_matmul_output_mode: int = 0,
-    right_window_size: int = -1,
-    scale: float | None = None,
-    softcap: float = 0.0,
-    softmax_precision: int | None = None,
-    output_count: int = 1,
-) -> Array | tuple[Array, ...]:
-    """Attention 23/24/25: `(batch, heads, length, size)` or, packed, `(batch, length, hidden)`.
 
-    Gives Y, the present keys and values, and the scores that `qk_matmul_output_mode` asks for.
-    A query that sees no key gives zeros. ValueError when inputs do not fit together.
-    """
-    dtype, packed = q.dtype, q.ndim == 3
-    q, k, v = unpacked(q, q_num_heads), unpacked(k, kv_num_heads), unpacked(v, kv_num_heads)
-    check_caches(past_key, past_value, nonpad_kv_seqlen)
-    past = 0 if past_key is None else past_key.shape[2]
-    k, v = present(past_key, k), present(past_value, v)
-    visibility = Visibility.of(
-        q.shape[2], k.shape[2], is_causal, left_window_size, right_window_size
-    )
-    work = working_dtype(dtype)
-    bias = attention_bias(visibility, attn_mask, past, nonpad_kv_seqlen, work)
+def attention_by(
+    product: Function, tanh: Function, softmax: Function
+) -> Callable[..., Array | tuple[Array, ...]]:
+    """The kernel of Attention, given what computes its products, its caps and its shares."""
 
-    root = widened(np.array(math.sqrt(score_scale(scale, q.shape[-1]))).astype(dtype))
-    keys = np.repeat(k, q.shape[1] // k.shape[1], axis=1).swapaxes(-1, -2)
-    raw = stepped(stepped(widened(q) * root, dtype) @ stepped(widened(keys) * root, dtype), dtype)
-    capped = raw
-    if softcap > 0:
-        cap = work.type(softcap)
-        capped = stepped(np.tanh(raw / cap) * cap, dtype)
-    biased = capped if bias is None else stepped(capped + bias, dtype)
-    precision = BY_CODE[softmax_precision].numpy if softmax_precision else dtype
-    shares = softmax_rows(biased.astype(precision, copy=False))
-    masked = fully_masked(bias)
-    if masked is not None:
-        shares = np.where(masked, shares.dtype.type(0), shares)
-    shares = shares.astype(dtype, copy=False)
-    values = np.repeat(widened(v), q.shape[1] // v.shape[1], axis=1)
-    y = (widened(shares) @ values).astype(dtype)
-    if packed:
-        y = y.transpose(0, 2, 1, 3).reshape(*y.shape[::2], y.shape[1] * y.shape[3])
-    if output_count == 1:
-        return y
-    shown = (raw, capped, biased, shares)[qk_matmul_output_mode]
-    k, v = (x.copy() if past_key is None else x for x in (k, v))
-    return (y, k, v, shown.astype(dtype))[:output_count]
+    def attention(
+        q: Array,
+        k: Array,
+        v: Array,
+        attn_mask: Array | None = None,
+        past_key: Array | None = None,
+        past_value: Array | None = None,
+        nonpad_kv_seqlen: Array | None = None,
+        *,
+        is_causal: int = 0,
+        kv_num_heads: int | None = None,
+        left_window_size: int = -1,
+        q_num_heads: int | None = None,
+        qk_matmul_output_mode: int = 0,
+        right_window_size: int = -1,
+        scale: float | None = None,
+        softcap: float = 0.0,
+        softmax_precision: int | None = None,
+        output_count: int = 1,
+    ) -> Array | tuple[Array, ...]:
+        """Attention 23/24/25: `(batch, heads, length, size)` or, packed, `(batch, length, hidden)`.
+
+        Gives Y, the present keys and values, and the scores that `qk_matmul_output_mode` asks for.
+        A query that sees no key gives zeros. ValueError when inputs do not fit together.
+        """
+        dtype, packed = q.dtype, q.ndim == 3
+        q, k, v = unpacked(q, q_num_heads), unpacked(k, kv_num_heads), unpacked(v, kv_num_heads)
+        check_caches(past_key, past_value, nonpad_kv_seqlen)
+        past = 0 if past_key is None else past_key.shape[2]
+        k, v = present(past_key, k), present(past_value, v)
+        visibility = Visibility.of(
+            q.shape[2], k.shape[2], is_causal, left_window_size, right_window_size
+        )
+        work = working_dtype(dtype)
+        bias = attention_bias(visibility, attn_mask, past, nonpad_kv_seqlen, work)
+
+        root = widened(np.array(math.sqrt(score_scale(scale, q.shape[-1]))).astype(dtype))
+        keys = np.repeat(k, q.shape[1] // k.shape[1], axis=1).swapaxes(-1, -2)
+        raw = stepped(
+            product(stepped(widened(q) * root, dtype), stepped(widened(keys) * root, dtype)), dtype
+        )
+        capped = raw
+        if softcap > 0:
+            cap = work.type(softcap)
+            capped = stepped(tanh(raw / cap) * cap, dtype)
+        biased = capped if bias is None else stepped(capped + bias, dtype)
+        precision = BY_CODE[softmax_precision].numpy if softmax_precision else dtype
+        shares = softmax(biased.astype(precision, copy=False))
+        masked = fully_masked(bias)
+        if masked is not None:
+            shares = np.where(masked, shares.dtype.type(0), shares)
+        shares = shares.astype(dtype, copy=False)
+        values = np.repeat(widened(v), q.shape[1] // v.shape[1], axis=1)
+        y = product(widened(shares), values).astype(dtype)
+        if packed:
+            y = y.transpose(0, 2, 1, 3).reshape(*y.shape[::2], y.shape[1] * y.shape[3])
+        if output_count == 1:
+            return y
+        shown = (raw, capped, biased, shares)[qk_matmul_output_mode]
+        k, v = (x.copy() if past_key is None else x for x in (k, v))
+        return (y, k, v, shown.astype(dtype))[:output_count]
+
+    return attention
 
 
 def unpacked(x: Array, heads: int | None) -> Array:
@@ -122,3 +133,6 @@ def softmax_rows(scores: Array) -> Array:
     totals = stepped(np.add.reduce(powers, axis=-1, keepdims=True), dtype)
     totals[totals == 0] = 1
     return (powers / totals).astype(dtype, copy=False)
+
+
+attention_reference = kernel("Attention")(attention_by(np.matmul, np.tanh, softmax_rows))

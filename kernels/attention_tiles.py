@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
 from foldline.kernels.attention_fast import LEAST_QUERIES, TILE_BYTES
 from foldline.kernels.registry import Array
-from foldline.kernels.windows import aligned_size, even_spans
+from foldline.kernels.windows import aligned_size, even_spans, scratch_view
 
 
 @dataclass(frozen=True)
@@ -40,6 +41,8 @@ class AttentionCase:
     group: int
     rows: int
     keys: int
+    size: int
+    """Of a query."""
     output: tuple[int, ...]
     """`(…, heads, queries, size)`."""
     itemsize: int
@@ -63,7 +66,7 @@ class AttentionCase:
         if not fits or v[-2] != keys or (group > 1 and lead[-1] != shared[0][-1]):
             return None
         padded = (1,) * (2 - len(lead)) + lead
-        return AttentionCase(padded, group, rows, keys, (*lead, rows, v[-1]), itemsize)
+        return AttentionCase(padded, group, rows, keys, q[-1], (*lead, rows, v[-1]), itemsize)
 
     def tiles(self) -> Iterator[Tile]:
         """Tiles of about TILE_BYTES of scores; they hang on shapes alone."""
@@ -79,14 +82,28 @@ class AttentionCase:
                     for row_span in even_spans(self.rows, -(-self.rows // rows)):
                         yield Tile(place, slice(*batch_span), slice(*head_span), slice(*row_span))
 
-    def scores_shape(self, tile: Tile) -> tuple[int, ...]:
-        """`(batch, kv heads, group, keys, queries)` of a tile."""
-        batch, heads, rows = (s.stop - s.start for s in (tile.batch, tile.heads, tile.rows))
-        return batch, heads, self.group, self.keys, rows
+    def tile_bytes(self, tile: Tile) -> int:
+        """Scratch for a tile."""
+        return sum(aligned_size(shape, self.itemsize) for shape in self._shapes(tile))
 
-    def scores_bytes(self, tile: Tile) -> int:
-        """Memory for the scores of a tile."""
-        return aligned_size(self.scores_shape(tile), self.itemsize)
+    def memory(
+        self, tile: Tile, dtype: np.dtype[Any], scratch: Array, offset: int
+    ) -> tuple[Array, Array]:
+        """Scores `(keys, batch, kv heads, group, queries)` and queries with their last axes turned.
+
+        BLAS takes 1.5 times as long where it has to turn small matrices itself.
+        """
+        scores, turned = self._shapes(tile)
+        after = offset + aligned_size(scores, self.itemsize)
+        return (
+            scratch_view(scratch, offset, scores, dtype),
+            scratch_view(scratch, after, turned, dtype),
+        )
+
+    def _shapes(self, tile: Tile) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        batch, heads, rows = (s.stop - s.start for s in (tile.batch, tile.heads, tile.rows))
+        lead = (batch, heads, self.group)
+        return (self.keys, *lead, rows), (*lead, self.size, rows)
 
     def grouped(self, x: Array) -> Array:
         """A view `(…, batch, kv heads, group, length, size)` of `(…, heads, length, size)`."""
@@ -108,3 +125,13 @@ def _spread_to(x: Array, lead: tuple[int, ...]) -> Array:
     """A view with the axes before the last two broadcast to `lead`; writable where none is."""
     x = x if x.ndim == len(lead) + 2 else x[(None,) * (len(lead) + 2 - x.ndim)]
     return x if x.shape[:-2] == lead else np.broadcast_to(x, (*lead, *x.shape[-2:]))
+
+
+def keys_first(scores: Array) -> Array:
+    """A view `(keys, batch, kv heads, group, queries)` of `(…, queries, keys)`."""
+    return scores.transpose(4, 0, 1, 2, 3)
+
+
+def keys_second(scores: Array) -> Array:
+    """A view `(batch, kv heads, group, keys, queries)` of `(keys, …, queries)`."""
+    return scores.transpose(1, 2, 3, 0, 4)

@@ -7,10 +7,11 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
+from foldline.kernels.channels_last import pixels
 from foldline.kernels.exact_sums import tree_mean
 from foldline.kernels.parallel import parallel_for
 from foldline.kernels.precision import rounded, widened, working_dtype
-from foldline.kernels.registry import Array, Operand, kernel, maker
+from foldline.kernels.registry import Array, Operand, Step, kernel, maker
 from foldline.kernels.windows import even_spans
 
 TILE_BYTES = 256 << 10
@@ -97,7 +98,10 @@ def _normalise(
         v.astype(wide).reshape(shape) for v in (scale, bias, mean, variance)
     )
     inverse = 1 / np.sqrt(spread + wide.type(epsilon))
-    return rounded((widened(x) - centre) * (inverse * factor) + shift, x.dtype)
+    result = widened(x) - centre
+    result *= inverse * factor
+    result += shift
+    return rounded(result, x.dtype)
 
 
 def _train(
@@ -133,7 +137,7 @@ def _parameter_shape(x: tuple[int, ...], spatial: int) -> tuple[int, ...]:
     return (1, x[1], *(1,) * (len(x) - 2)) if spatial else (1, *x[1:])
 
 
-@maker("BatchNormalization", since=7, until=14, inplace=(0,))
+@maker("BatchNormalization", since=7, until=14, inplace=(0,), any_order=True)
 def batch_normalization_9_fast(
     x: Operand,
     scale: Operand,
@@ -146,10 +150,10 @@ def batch_normalization_9_fast(
     spatial: int = 1,
     output_count: int = 1,
     out: Array | None = None,
-) -> Callable[..., Results]:
+) -> Callable[..., Results] | Step:
     """BatchNormalization 7/9 at inference as one multiply and one add; else the reference."""
     parameters = (scale, bias, mean, variance)
-    if output_count == 1 and spatial and _is_plain(x):
+    if output_count == 1 and spatial and len(x.shape) > 1:
         return _affine(x, parameters, epsilon)
     return _with_out(
         lambda *arrays: batch_normalization_9(
@@ -158,7 +162,7 @@ def batch_normalization_9_fast(
     )
 
 
-@maker("BatchNormalization", since=14, inplace=(0,))
+@maker("BatchNormalization", since=14, inplace=(0,), any_order=True)
 def batch_normalization(
     x: Operand,
     scale: Operand,
@@ -170,20 +174,16 @@ def batch_normalization(
     momentum: float = 0.9,
     training_mode: int = 0,
     out: Array | None = None,
-) -> Callable[..., Results]:
+) -> Callable[..., Results] | Step:
     """BatchNormalization 14/15 at inference as one multiply and one add; else the reference."""
     parameters = (scale, bias, mean, variance)
-    if not training_mode and _is_plain(x):
+    if not training_mode and len(x.shape) > 1:
         return _affine(x, parameters, epsilon)
     return _with_out(
         lambda *arrays: batch_normalization_reference(
             *arrays, epsilon=epsilon, momentum=momentum, training_mode=training_mode
         )
     )
-
-
-def _is_plain(x: Operand) -> bool:
-    return len(x.shape) > 1 and working_dtype(x.dtype) == x.dtype
 
 
 def _with_out(function: Callable[..., Results]) -> Callable[..., Results]:
@@ -196,25 +196,60 @@ def _with_out(function: Callable[..., Results]) -> Callable[..., Results]:
     return run
 
 
-def _affine(x: Operand, parameters: Sequence[Operand], epsilon: float) -> Callable[..., Array]:
-    """`x * factor + shift`; the two numbers a channel are found once if all inputs are constant."""
+def _affine(
+    x: Operand, parameters: Sequence[Operand], epsilon: float
+) -> Callable[..., Array] | Step:
+    """`x * factor + shift`; the two numbers a channel are found once if all inputs are constant.
+
+    Narrow floats are widened and rounded tile by tile.
+    """
     shape = (x.shape[0], x.shape[1], math.prod(x.shape[2:]))
+    wide = working_dtype(x.dtype)
     constants = [p.value for p in parameters if p.value is not None]
-    known = _coefficients(constants, epsilon, x.dtype) if len(constants) == 4 else None
-    tiles = _tiles(shape, -(-math.prod(shape) * x.dtype.itemsize // TILE_BYTES))
+    known = _coefficients(constants, epsilon, wide) if len(constants) == 4 else None
+    if x.channels_last and wide == x.dtype:
+        return Step(_affine_pixels(known, x, epsilon), channels_last=True)
+    tiles = _tiles(shape, -(-math.prod(shape) * wide.itemsize // TILE_BYTES))
 
     def run(x: Array, *arrays: Array, out: Array | None = None) -> Array:
         out = np.empty(x.shape, x.dtype) if out is None else out
-        factor, shift = known or _coefficients(arrays, epsilon, x.dtype)
+        factor, shift = known or _coefficients(arrays, epsilon, wide)
         source, result = x.reshape(shape), out.reshape(shape)
 
         def tile(index: int) -> None:
             images, channels = tiles[index]
-            part = result[images, channels]
-            np.multiply(source[images, channels], factor[channels], out=part)
+            target = result[images, channels]
+            part = target if wide == x.dtype else widened(source[images, channels])
+            values = source[images, channels] if part is target else part
+            np.multiply(values, factor[channels], out=part)
             np.add(part, shift[channels], out=part)
+            if part is not target:
+                rounded(part, x.dtype, target)
 
         parallel_for(len(tiles), tile)
+        return out
+
+    return run
+
+
+def _affine_pixels(
+    known: tuple[Array, Array] | None, x: Operand, epsilon: float
+) -> Callable[..., Array]:
+    """The same where channels are innermost: a tile is some rows."""
+    spans = even_spans(x.shape[2], -(-math.prod(x.shape) * x.dtype.itemsize // TILE_BYTES))
+
+    def run(x: Array, *arrays: Array, out: Array | None = None) -> Array:
+        out = np.empty(x.shape, x.dtype) if out is None else out
+        factor, shift = known or _coefficients(arrays, epsilon, x.dtype)
+        source, result = pixels(x), pixels(out)
+
+        def tile(index: int) -> None:
+            rows = slice(*spans[index])
+            part = result[:, rows]
+            np.multiply(source[:, rows], factor[:, 0], out=part)
+            np.add(part, shift[:, 0], out=part)
+
+        parallel_for(len(spans), tile)
         return out
 
     return run

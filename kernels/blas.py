@@ -9,7 +9,9 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
-from functools import lru_cache
+from dataclasses import dataclass
+from functools import lru_cache, partial
+from itertools import product
 from typing import Any, Protocol, cast
 
 import threadpoolctl
@@ -22,12 +24,20 @@ class _Library(Protocol):
     def set_num_threads(self, num_threads: int) -> None: ...
 
 
+@dataclass(frozen=True)
+class _Limit:
+    """How the number of threads of one library is read and set."""
+
+    get: Callable[[], int | None]
+    set: Callable[[int], Any]
+
+
 @lru_cache(maxsize=1)
-def libraries() -> tuple[_Library, ...]:
+def libraries() -> tuple[_Limit, ...]:
     """The BLAS libraries of the process whose threads can be set; found once."""
     controller = cast(Any, threadpoolctl.ThreadpoolController()).select(user_api="blas")
     found: list[_Library] = controller.lib_controllers
-    return tuple(library for library in found if library.get_num_threads() is not None)
+    return tuple(_limit(library) for library in found if library.get_num_threads() is not None)
 
 
 class _OneThread:
@@ -36,24 +46,25 @@ class _OneThread:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._inside = 0
-        self._before: list[int | None] = []
+        self._before: list[tuple[_Limit, int]] = []
 
     def __enter__(self) -> None:
         with self._lock:
-            if self._inside == 0:
-                self._before = [library.get_num_threads() for library in libraries()]
-                for library, count in zip(libraries(), self._before, strict=True):
-                    if count != 1:
-                        _set(library, 1)
             self._inside += 1
+            if self._inside == 1:
+                for library in libraries():
+                    count = library.get()
+                    if count != 1 and count is not None:
+                        library.set(1)
+                        self._before.append((library, count))
 
     def __exit__(self, *failure: object) -> None:
         with self._lock:
             self._inside -= 1
             if self._inside == 0:
-                for library, count in zip(libraries(), self._before, strict=True):
-                    if count is not None and count != 1:
-                        _set(library, count)
+                while self._before:
+                    library, count = self._before.pop()
+                    library.set(count)
 
 
 _one_thread = _OneThread()
@@ -67,6 +78,18 @@ def one_blas_thread() -> AbstractContextManager[None]:
     each caller, so there the limit holds for the thread that enters first.
     """
     return _one_thread
+
+
+def _limit(library: _Library) -> _Limit:
+    """OpenBLAS's own functions where they are all there is to it: 0.2 µs a call instead of 2."""
+    if getattr(library, "threading_layer", "") == "pthreads":
+        symbols = cast(Any, library).dynlib
+        for prefix, suffix in product(("", "scipy_"), ("", "64_", "_64")):
+            get = getattr(symbols, f"{prefix}openblas_get_num_threads{suffix}", None)
+            put = getattr(symbols, f"{prefix}openblas_set_num_threads{suffix}", None)
+            if get is not None and put is not None:
+                return _Limit(get, put)
+    return _Limit(library.get_num_threads, partial(_set, library))
 
 
 def _set(library: _Library, count: int) -> None:

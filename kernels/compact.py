@@ -62,4 +62,4 @@ def _widening(step: Step, widened: dict[int, Operand | None]) -> Step:
             keywords["scratch"] = scratch[own:]
         return step.run(*inputs, **keywords)
 
-    return Step(run, own + step.scratch_bytes)
+    return Step(run, own + step.scratch_bytes, step.channels_last)

@@ -9,9 +9,11 @@ from collections.abc import Callable
 
 import numpy as np
 
+from foldline.kernels.dynamic_quantisation import dynamic_product
+from foldline.kernels.epilogue import Apply, scaled
 from foldline.kernels.integer_products import exact_matmul, row_zero
 from foldline.kernels.precision import rounded, widened
-from foldline.kernels.quantisation import dynamic_quantize_linear, quantised
+from foldline.kernels.quantisation import quantised
 from foldline.kernels.registry import Array, Operand, maker
 
 DOMAIN = "com.microsoft"
@@ -60,8 +62,7 @@ def dynamic_quantize_matmul(
 
     Vectors of `b` have one element for each column.
     """
-    byte = np.dtype(np.uint8)
-    product = exact_matmul(Operand(a.shape, byte), b, Operand((), byte), b_zero_point)
+    product = dynamic_product(a, b, b_zero_point)
 
     def run(
         a: Array,
@@ -70,8 +71,10 @@ def dynamic_quantize_matmul(
         b_zero_point: Array | None = None,
         bias: Array | None = None,
     ) -> Array:
-        codes, scale, zero = dynamic_quantize_linear(a)
-        return _scaled(product(codes, b, zero, b_zero_point), scale, b_scale, bias)
+        def finish(scale: Array) -> Apply:
+            return scaled(np.asarray(scale * widened(b_scale)), bias)
+
+        return product(a, b, b_zero_point, finish)
 
     return run
 

@@ -36,20 +36,10 @@ def matmul_n_bits(
     are half the number of codes. Computed in float32, whatever `accuracy_level` allows. ValueError
     for weights in an order of their own: `g_idx`, `weight_prepacked`.
     """
-    if g_idx is not None or weight_prepacked:
-        raise ValueError("g_idx and weight_prepacked are not supported")
-    blocks = -(-K // block_size)
+    refuse_orders(g_idx, weight_prepacked)
 
     def weights(b: Array, scales: Array, zero_points: Array | None) -> Array:
-        codes = _unpacked(b.reshape(N, blocks, -1), bits)[..., :block_size].astype(np.float32)
-        if zero_points is None:
-            zeros = np.float32(1 << (bits - 1))
-        elif zero_points.dtype == np.uint8:
-            zeros = _unpacked(zero_points.reshape(N, -1), bits)[:, :blocks, None]
-        else:
-            zeros = widened(zero_points).reshape(N, blocks, 1)
-        values = (codes - zeros) * widened(scales).reshape(N, blocks, 1)
-        return np.ascontiguousarray(values.reshape(N, -1)[:, :K].T, dtype=np.float32)
+        return n_bits_weights(b, scales, zero_points, (N, K), block_size, bits)
 
     kept = None
     parts = [x.value for x in (b, scales, zero_points) if x is not None]
@@ -73,6 +63,34 @@ def matmul_n_bits(
         return rounded(y if bias is None else y + widened(bias), a.dtype)
 
     return run
+
+
+def refuse_orders(g_idx: Array | Operand | None, weight_prepacked: int) -> None:
+    """ValueError for weights in an order of their own."""
+    if g_idx is not None or weight_prepacked:
+        raise ValueError("g_idx and weight_prepacked are not supported")
+
+
+def n_bits_weights(
+    b: Array,
+    scales: Array,
+    zero_points: Array | None,
+    shape: tuple[int, int],
+    block_size: int,
+    bits: int,
+) -> Array:
+    """The weights that the codes of `shape` (N, K) stand for, as float32 `(K, N)`."""
+    n, k = shape
+    blocks = -(-k // block_size)
+    codes = _unpacked(b.reshape(n, blocks, -1), bits)[..., :block_size].astype(np.float32)
+    if zero_points is None:
+        zeros = np.float32(1 << (bits - 1))
+    elif zero_points.dtype == np.uint8:
+        zeros = _unpacked(zero_points.reshape(n, -1), bits)[:, :blocks, None]
+    else:
+        zeros = widened(zero_points).reshape(n, blocks, 1)
+    values = (codes - zeros) * widened(scales).reshape(n, blocks, 1)
+    return np.ascontiguousarray(values.reshape(n, -1)[:, :k].T, dtype=np.float32)
 
 
 def _unpacked(x: Array, bits: int) -> Array:

@@ -1,4 +1,4 @@
-"""Layer and RMS normalisation as ONNX Runtime fuses them with sums and embeddings.
+"""Layer and RMS normalisation as ONNX Runtime fuses them with sums.
 
 Domain com.microsoft, version 1 of each operator; SimplifiedLayerNormalization is in the default
 domain, as ONNX Runtime writes it to files.
@@ -12,12 +12,10 @@ import numpy as np
 
 from foldline.kernels.normalisation import (
     layer_normalization,
-    layer_normalization_reference,
     rms_normalization,
 )
 from foldline.kernels.precision import rounded, widened, working_dtype
-from foldline.kernels.quantisation import dequantize_linear
-from foldline.kernels.registry import Array, Operand, kernel, maker
+from foldline.kernels.registry import Array, Operand, maker
 from foldline.support.dtypes import BY_CODE
 
 DOMAIN = "com.microsoft"
@@ -143,77 +141,3 @@ def _inverse_root_mean_square(x: Array, axis: int, epsilon: float) -> Array:
     axes = tuple(range(axis % x.ndim, x.ndim))
     squares = (x * x).mean(axis=axes, keepdims=True)
     return np.asarray(1 / np.sqrt(squares + x.dtype.type(epsilon)))
-
-
-@kernel("EmbedLayerNormalization", domain=DOMAIN)
-def embed_layer_normalization(
-    input_ids: Array,
-    segment_ids: Array | None,
-    word_embedding: Array,
-    position_embedding: Array,
-    segment_embedding: Array | None,
-    gamma: Array,
-    beta: Array,
-    mask: Array | None = None,
-    position_ids: Array | None = None,
-    *,
-    epsilon: float = 1e-12,
-    mask_index_type: int | None = None,
-) -> tuple[Array, Array, Array]:
-    """EmbedLayerNormalization: LayerNormalization of the sum of two or three embeddings.
-
-    Ids are `(batch, length)`; positions are counted from 0 unless given. The other results are
-    the number of ones in each row of `mask`, 0 without mask, and the sum.
-    """
-    batch, length = input_ids.shape
-    places: Array = np.arange(length, dtype=np.int32)
-    positions = places if position_ids is None else position_ids
-    total = widened(word_embedding[input_ids]) + widened(position_embedding[positions])
-    if segment_ids is not None and segment_embedding is not None:
-        total += widened(segment_embedding[segment_ids])
-    y, *_ = layer_normalization_reference(total, widened(gamma), widened(beta), epsilon=epsilon)
-    counts = np.zeros(batch, np.int32)
-    if mask is not None:
-        counts = (mask == 1).sum(axis=1, dtype=np.int32)
-    dtype = word_embedding.dtype
-    return rounded(y, dtype), counts, rounded(total, dtype)
-
-
-@kernel("QEmbedLayerNormalization", domain=DOMAIN)
-def quantised_embed_layer_normalization(
-    input_ids: Array,
-    segment_ids: Array | None,
-    word_embedding: Array,
-    position_embedding: Array,
-    segment_embedding: Array | None,
-    gamma: Array,
-    beta: Array,
-    mask: Array | None,
-    *quantisation: Array | None,
-    epsilon: float = 1e-12,
-) -> tuple[Array, Array]:
-    """QEmbedLayerNormalization: EmbedLayerNormalization of 8-bit tables, gamma and beta.
-
-    `quantisation` are the five scales, then the five zero points, in the order of the tables.
-    """
-    tables = (word_embedding, position_embedding, segment_embedding, gamma, beta)
-    word, position, segment, wide_gamma, wide_beta = (
-        None if x is None or scale is None else dequantize_linear(x, scale, zero)
-        for x, scale, zero in zip(tables, quantisation[:5], quantisation[5:], strict=True)
-    )
-    assert word is not None
-    assert position is not None
-    assert wide_gamma is not None
-    assert wide_beta is not None
-    y, counts, _ = embed_layer_normalization(
-        input_ids,
-        segment_ids,
-        word,
-        position,
-        segment,
-        wide_gamma,
-        wide_beta,
-        mask,
-        epsilon=epsilon,
-    )
-    return y, counts

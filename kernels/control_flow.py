@@ -44,7 +44,13 @@ class Body(Protocol):
 @kernel("If", view=True, exact=True)
 def if_(cond: Array, *, then_branch: Body, else_branch: Body) -> Any:
     """If 1+: the outputs of the branch that `cond`, of one element, chooses."""
-    return _unpacked((then_branch if cond.item() else else_branch)())
+    bodies = {"then_branch": then_branch, "else_branch": else_branch}
+    return _unpacked(bodies[chosen_branch(cond)]())
+
+
+def chosen_branch(cond: Array) -> str:
+    """The attribute that holds the branch of If to take. ValueError unless there is one element."""
+    return "then_branch" if cond.item() else "else_branch"
 
 
 @kernel("Loop", view=True, exact=True)

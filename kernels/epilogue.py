@@ -108,6 +108,21 @@ def _resolved(
     return kernel, (), dict(zip(PARAMETERS[name], params, strict=True))
 
 
+def scaled(scale: Array, bias: Array | None = None, bias_first: int = 0) -> Apply:
+    """What multiplies by a scale and adds a bias: one number, or one for each column."""
+    scale = scale.reshape(-1)
+    bias = None if bias is None else bias.reshape(-1)
+
+    def apply(tile: Array, row0: int, col0: int, rows: int, cols: int) -> None:
+        np.multiply(tile, scale if scale.size == 1 else scale[col0 : col0 + cols], out=tile)
+        if bias is not None:
+            part = bias if bias.size == 1 else bias[col0 : col0 + cols]
+            terms = (part, tile) if bias_first else (tile, part)
+            np.add(*terms, out=tile)
+
+    return apply
+
+
 def _add(bias: Array, tile: Array, row0: int, col0: int, rows: int, cols: int) -> None:
     np.add(tile, _columns(bias, col0, cols), out=tile)
 

@@ -62,9 +62,9 @@ kernel("Shrink", inplace=(0,), grade="exact")(canonicalised(shrink))
 @kernel("Clip", since=11, grade="exact")
 def clip_inputs(x: Array, low: Array | None = None, high: Array | None = None) -> Array:
     """Clip 11+: `Min(max, Max(min, x))`; a copy where there is no bound."""
-    bounded = x.copy()
-    if low is not None:
-        bounded = maximum(bounded, low.reshape(()))
+    if low is None and high is None:
+        return x.copy()
+    bounded = x if low is None else maximum(x, low.reshape(()))
     return bounded if high is None else minimum(bounded, high.reshape(()))
 
 
@@ -119,9 +119,7 @@ def _combined(function: Callable[..., Any], arrays: Sequence[Array]) -> Array:
 @kernel("Relu", grade="exact")
 def relu(x: Array, *, consumed_inputs: Sequence[int] | None = None) -> Array:
     """Relu: `Max(x, 0)`, so that -0 becomes 0; NaN stays NaN."""
-    # Adding +0 to a zero of either sign gives +0.
-    zero = constant(0, x.dtype)
-    return canonical(np.asarray(np.add(np.maximum(x, zero), zero)))
+    return maximum(x, constant(0, x.dtype))
 
 
 @kernel("LeakyRelu", grade="exact")

@@ -16,6 +16,7 @@ from typing import Any, TypeVar, cast
 import numpy as np
 
 from foldline.kernels.registry import Array
+from foldline.kernels.ufuncs import CLIP, NATIVE_FLOATS, constant
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 
@@ -32,9 +33,10 @@ def canonical(x: Array) -> Array:
     """`x`, an array of any type that the caller owns, with its NaNs replaced by the one NaN."""
     if x.dtype.kind in "biuOUS" or not x.size:
         return x
-    missing = np.asarray(x != x)
-    if missing.any():
-        x[missing] = nan_of(x.dtype)
+    # A maximum is NaN where one element is; finding it takes half the time of a comparison.
+    greatest_of_all = np.maximum.reduce(x, None)
+    if greatest_of_all != greatest_of_all:
+        x[np.asarray(x != x)] = nan_of(x.dtype)
     return x
 
 
@@ -71,6 +73,13 @@ def minimum(a: Array, b: Array) -> Array:
 
 
 def _chosen(choose: np.ufunc, negative: np.ufunc, a: Array, b: Array) -> Array:
+    if b.size == 1 and b.ndim <= a.ndim and b.dtype == a.dtype and b.dtype.kind not in "biuOUS":
+        bound = b.reshape(())
+        if bound != 0:
+            return canonical(_bounded(choose, a, bound))
+        if choose is np.maximum and not np.signbit(bound):
+            result = _bounded(choose, a, bound)
+            return canonical(np.add(result, bound, out=result))
     result = np.asarray(choose(a, b))
     if result.dtype.kind in "biuOUS":
         return result
@@ -81,6 +90,20 @@ def _chosen(choose: np.ufunc, negative: np.ufunc, a: Array, b: Array) -> Array:
         result = np.where(zero, np.copysign(np.zeros_like(result), _sign(is_negative)), result)
         result = result.astype(np.result_type(a, b), copy=False)
     return canonical(result)
+
+
+def _bounded(choose: np.ufunc, x: Array, bound: Array) -> Array:
+    """`choose` of `x` and one number, which for float32 is clipping: NumPy's loop is faster.
+
+    A zero of the result is one of `x`, with its sign, where the number is not zero. The maximum
+    with +0 is some zero where `x` is not above it; adding +0 to that gives +0.
+    """
+    result = np.empty_like(x)
+    if x.dtype not in NATIVE_FLOATS:
+        return np.asarray(choose(x, bound, out=result))
+    if choose is np.maximum:
+        return CLIP(x, bound, constant(np.inf, x.dtype), result)
+    return CLIP(x, constant(-np.inf, x.dtype), bound, result)
 
 
 def _sign(is_negative: Array) -> Array:
@@ -109,6 +132,13 @@ def greatest(x: Array, axes: tuple[int, ...] | None, keepdims: bool = False) -> 
     if x.dtype.kind in "biu":
         low = False if x.dtype.kind == "b" else np.iinfo(x.dtype).min
         return np.asarray(np.maximum.reduce(x, axes, initial=low, keepdims=keepdims))
+    if x.dtype in NATIVE_FLOATS:
+        found = np.asarray(
+            np.maximum.reduce(x, axes, initial=constant(-np.inf, x.dtype), keepdims=keepdims)
+        )
+        # Only of zeros, and of NaNs, could the order of the search choose one.
+        if np.all(found):
+            return canonical(found)
     low = ordered(np.array(-np.inf).astype(x.dtype)).item()
     found = np.maximum.reduce(ordered(x), axes, initial=low, keepdims=keepdims)
     return from_ordered(np.asarray(found), x.dtype)
@@ -119,6 +149,12 @@ def least(x: Array, axes: tuple[int, ...] | None, keepdims: bool = False) -> Arr
     if x.dtype.kind in "biu":
         high = True if x.dtype.kind == "b" else np.iinfo(x.dtype).max
         return np.asarray(np.minimum.reduce(x, axes, initial=high, keepdims=keepdims))
+    if x.dtype in NATIVE_FLOATS:
+        found = np.asarray(
+            np.minimum.reduce(x, axes, initial=constant(np.inf, x.dtype), keepdims=keepdims)
+        )
+        if np.all(found):
+            return canonical(found)
     # NaN is below all numbers once its sign is turned, and so is every number in its place.
     turned = greatest(np.asarray(np.negative(x)), axes, keepdims)
     return canonical(np.asarray(np.negative(turned)))

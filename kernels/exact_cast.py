@@ -47,7 +47,7 @@ def _settled_floats(x: Array, dtype: np.dtype[Any]) -> Array:
 
 def _saturated(x: Array, dtype: np.dtype[Any]) -> Array:
     """Floats as integers within the range of `dtype`, in a dtype that NumPy itself computes."""
-    if x.dtype.isbuiltin != 1:
+    if x.dtype.isbuiltin == 2:
         x = x.astype(np.float32)
     target = BY_NUMPY[dtype]
     is_signed = target.name.startswith("int")
@@ -57,7 +57,7 @@ def _saturated(x: Array, dtype: np.dtype[Any]) -> Array:
     # The greatest integer may not be a float64, but the power of two behind it is.
     is_below, is_above = whole < float(least), whole >= float(limit)
     is_outside = is_below | is_above | (whole != whole)
-    result = np.where(is_outside, 0.0, whole).astype(dtype if dtype.isbuiltin == 1 else carrier)
+    result = np.where(is_outside, 0.0, whole).astype(carrier if dtype.isbuiltin == 2 else dtype)
     np.copyto(result, least, where=is_below)
     np.copyto(result, limit - 1, where=is_above)
     return result

@@ -1,6 +1,6 @@
-"""Operators of com.microsoft in exact mode: fused products, integer products, normalisation.
+"""Operators of com.microsoft in exact mode: fused products and products of integers.
 
-They are what their parts are: `exact_matmul`, `exact_conv`, `exact_normalisation`.
+They are what their parts are: `exact_matmul`, `exact_conv`, `exact_quantisation`.
 """
 
 from __future__ import annotations
@@ -10,24 +10,21 @@ from collections.abc import Sequence
 import numpy as np
 
 from foldline.kernels.contrib_fused import seen_order
+from foldline.kernels.contrib_nbits import n_bits_weights, refuse_orders
 from foldline.kernels.exact_arithmetic import clip_inputs
 from foldline.kernels.exact_bits import canonical, canonicalised
-from foldline.kernels.exact_conv import conv
+from foldline.kernels.exact_conv import centred, conv
 from foldline.kernels.exact_matmul import gemm, matmul_integer
-from foldline.kernels.exact_normalisation import layer_normalization, rms_normalization
-from foldline.kernels.exact_products import product
+from foldline.kernels.exact_products import integer_product, prepared, product
 from foldline.kernels.exact_quantisation import dynamic_quantize_linear, quantised
 from foldline.kernels.exact_recurrent import chosen
-from foldline.kernels.exact_sums import tree_mean
 from foldline.kernels.integer_products import row_zero
 from foldline.kernels.lstm import lstm_step
 from foldline.kernels.precision import rounded, widened, widening
 from foldline.kernels.recurrent import Cell, Product, biases, clipper, run_layer
 from foldline.kernels.registry import GRADES, LATEST, Array, find_kernel, kernel
-from foldline.support.dtypes import BY_CODE
 
 DOMAIN = "com.microsoft"
-Results = Array | tuple[Array, ...]
 
 _PARAMETERS: dict[str, tuple[str, ...]] = {
     "Clip": (),
@@ -207,6 +204,30 @@ def quantised_gemm(
     return quantised(total, np.asarray(factor / scale), y_zero_point)
 
 
+@kernel("MatMulNBits", domain=DOMAIN, grade="exact")
+@canonicalised
+def matmul_n_bits(
+    a: Array,
+    b: Array,
+    scales: Array,
+    zero_points: Array | None = None,
+    g_idx: Array | None = None,
+    bias: Array | None = None,
+    *,
+    K: int,
+    N: int,
+    block_size: int,
+    accuracy_level: int = 0,
+    bits: int = 4,
+    weight_prepacked: int = 0,
+) -> Array:
+    """MatMulNBits: the product with the weights that the codes stand for, in float32."""
+    refuse_orders(g_idx, weight_prepacked)
+    weights = n_bits_weights(b, scales, zero_points, (N, K), block_size, bits)
+    y = product(widened(a), weights)
+    return rounded(y if bias is None else np.asarray(y + widened(bias)), a.dtype)
+
+
 @kernel("DynamicQuantizeLSTM", domain=DOMAIN, grade="exact")
 @canonicalised
 def dynamic_quantize_lstm(
@@ -237,7 +258,14 @@ def dynamic_quantize_lstm(
     functions = chosen(activations, activation_alpha, activation_beta, defaults, direction)
 
     def product_with(weights: Array, scale: Array, zero: Array, d: int) -> Product:
-        return lambda rows: dynamic_quantize_matmul(rows, weights[d], scale[d], zero[d])
+        right, most = prepared(centred(weights[d], zero[d]))
+
+        def multiply(rows: Array) -> Array:
+            codes, row_scale, row_zero_point = dynamic_quantize_linear(rows)
+            total = integer_product(centred(codes, row_zero_point), right, most)
+            return canonical(_scaled(total, row_scale, scale[d], None))
+
+        return multiply
 
     def cell(d: int) -> Cell:
         step = lstm_step(
@@ -252,69 +280,3 @@ def dynamic_quantize_lstm(
 
     initial = [initial_h, initial_c]
     return run_layer(x, w, initial, sequence_lens, cell, size, direction, layout=0)
-
-
-@kernel("SkipLayerNormalization", domain=DOMAIN, grade="exact")
-@canonicalised
-def skip_layer_normalization(
-    x: Array,
-    skip: Array,
-    gamma: Array,
-    beta: Array | None = None,
-    bias: Array | None = None,
-    *,
-    epsilon: float = 1e-12,
-    output_count: int = 1,
-) -> tuple[Array, ...]:
-    """SkipLayerNormalization: LayerNormalization over the last axis of `x + skip + bias`."""
-    total = _sum(x, skip, bias)
-    shift = None if beta is None else widened(beta)
-    y, mean, inverse = layer_normalization(total, widened(gamma), shift, epsilon=epsilon)
-    return (rounded(y, x.dtype), mean, inverse, rounded(total, x.dtype))[:output_count]
-
-
-@kernel("SkipSimplifiedLayerNormalization", domain=DOMAIN, grade="exact")
-@canonicalised
-def skip_simplified_layer_normalization(
-    x: Array,
-    skip: Array,
-    gamma: Array,
-    bias: Array | None = None,
-    *,
-    epsilon: float = 1e-12,
-    output_count: int = 1,
-) -> tuple[Array, ...]:
-    """SkipSimplifiedLayerNormalization: RMSNormalization of `x + skip + bias`; the mean is 0."""
-    total = _sum(x, skip, bias)
-    y = rounded(rms_normalization(total, widened(gamma), epsilon=epsilon), x.dtype)
-    inverse = _inverse_root(total, -1, epsilon).astype(np.float32, copy=False)
-    return (y, np.zeros_like(inverse), inverse, rounded(total, x.dtype))[:output_count]
-
-
-def _sum(x: Array, skip: Array, bias: Array | None) -> Array:
-    total = np.asarray(widened(x) + widened(skip))
-    return total if bias is None else np.asarray(total + widened(bias))
-
-
-@kernel("SimplifiedLayerNormalization", grade="exact")
-@canonicalised
-def simplified_layer_normalization(
-    x: Array,
-    scale: Array,
-    *,
-    axis: int = -1,
-    epsilon: float = 1e-5,
-    stash_type: int = 1,
-    output_count: int = 1,
-) -> Results:
-    """SimplifiedLayerNormalization: RMSNormalization 23, and `1 / sqrt(mean(x^2) + eps)`."""
-    y = rms_normalization(x, scale, axis=axis, epsilon=epsilon, stash_type=stash_type)
-    if output_count == 1:
-        return y
-    inverse = _inverse_root(widened(x, stash_type), axis, epsilon)
-    return y, inverse.astype(BY_CODE[stash_type].numpy, copy=False)
-
-
-def _inverse_root(x: Array, axis: int, epsilon: float) -> Array:
-    squares = tree_mean(np.multiply(x, x), tuple(range(axis % x.ndim, x.ndim)), True)
-    return np.asarray(x.dtype.type(1) / np.sqrt(squares + x.dtype.type(epsilon)))

@@ -29,8 +29,10 @@ from foldline.kernels.windows import Window, even_spans
 
 COLUMN_ELEMENTS = 1 << 20
 """Elements of columns gathered at a time."""
-TAP_ELEMENTS = 64 << 10
-"""Elements of a result that taps are added to at a time, where a group has one input channel."""
+SHORT_ROW = 512
+"""Positions of an image below which columns of several images are put side by side."""
+TAP_ELEMENTS = 256 << 10
+"""The same where a group has one input channel: they stay in cache, for few rows read them."""
 
 kernel("Col2Im", grade="exact")(canonicalised(col2im))
 
@@ -51,20 +53,16 @@ def conv(
 ) -> Array:
     """Conv 1/11/22: X `(batch, channels, spatial)`, W `(maps, channels / group, kernel)`."""
     window = conv_window(x.shape, w.shape, kernel_shape, strides, dilations, pads, auto_pad)
-    return _with_bias(convolved(x, w, group, window), b)
+    return canonical(convolved(x, w, group, window, b))
 
 
-def convolved(x: Array, w: Array, group: int, window: Window) -> Array:
-    """The convolution without bias, in the type of `x` and `w`; integers wrap around."""
+def convolved(x: Array, w: Array, group: int, window: Window, b: Array | None = None) -> Array:
+    """The convolution, plus bias, in the type of `x` and `w`; integers wrap around."""
     if x.shape[1] != group * w.shape[1] or w.shape[0] % group:
         raise ValueError(f"X {x.shape} and W {w.shape} do not fit together with group={group}")
-    padded = _padded(x, window)
-    if w.shape[1] == 1 and group > 1:
-        return canonical(_by_taps(padded, w, window))
-    out = np.zeros((x.shape[0], w.shape[0], *window.output), x.dtype)
-    if not out.size:
-        return out
-    _gathered(padded, w, group, window, out)
+    out = np.empty((x.shape[0], w.shape[0], *window.output), x.dtype)
+    if out.size:
+        _fill(out, _padded(x, window), w, b, group, window)
     return out
 
 
@@ -89,67 +87,61 @@ def _padded(x: Array, window: Window) -> Array:
     return padded
 
 
-def _seen(padded: Array, window: Window, tap: Sequence[int]) -> Array:
-    """What a tap sees, as a view."""
-    spans = [
-        slice(at * dilation, at * dilation + (count - 1) * stride + 1, stride)
-        for at, dilation, count, stride in zip(
-            tap, window.dilations, window.output, window.strides, strict=True
+def _fill(out: Array, padded: Array, w: Array, b: Array | None, group: int, window: Window) -> None:
+    """Gather columns, of some images, groups and rows of the output at a time, and multiply."""
+    maps, depth = w.shape[0] // group, math.prod(w.shape[1:])
+    weights = w.reshape(group, maps, depth)
+    positions = math.prod(window.output)
+    limit = TAP_ELEMENTS if w.shape[1] == 1 else COLUMN_ELEMENTS
+    size = max(1, depth * positions)
+    most = max(1, limit // size)
+    # Images whose rows would be short in the product go through it side by side.
+    images = most if group == 1 and positions < SHORT_ROW else 1
+    pieces = list(
+        pairs_of(
+            even_spans(len(out), -(-len(out) // images)),
+            even_spans(group, -(-group // most)),
+            even_spans(window.output[0], -(-size // limit)),
         )
-    ]
-    return padded[(..., *spans)]
-
-
-def _by_taps(padded: Array, w: Array, window: Window) -> Array:
-    """One input channel a group: the tap is the k of the product, and columns are not needed."""
-    batch, channels = padded.shape[:2]
-    maps = w.shape[0] // channels
-    out = np.zeros((batch, channels, maps, *window.output), padded.dtype)
-    weights = w.reshape(channels, maps, *window.kernel)
-    size = max(1, maps * math.prod(window.output))
-    spans = even_spans(channels, -(-channels * size // TAP_ELEMENTS))
-    pieces = list(pairs_of(range(batch), spans))
+    )
 
     def piece(index: int) -> None:
-        n, span = pieces[index]
-        some = slice(*span)
-        into = out[n, some]
-        terms = np.empty_like(into)
-        for tap in window.taps():
-            factor = weights[(some, slice(None), *tap)].reshape(-1, maps, *(1,) * window.rank)
-            np.multiply(_seen(padded[n, some], window, tap)[:, None], factor, out=terms)
-            np.add(into, terms, out=into)
+        some, groups, rows = (slice(*span) for span in pieces[index])
+        channels = slice(groups.start * w.shape[1], groups.stop * w.shape[1])
+        seen = _columns(padded[some, channels], window, rows)
+        result = product(weights[groups], seen.reshape(groups.stop - groups.start, depth, -1))
+        filled = slice(groups.start * maps, groups.stop * maps)
+        into = out[some, filled, rows]
+        by_map = result.reshape(into.shape[1], into.shape[0], *into.shape[2:]).swapaxes(0, 1)
+        if b is None:
+            into[...] = by_map
+        else:
+            np.add(by_map, b[filled].reshape(-1, *(1,) * window.rank), out=into)
 
-    if out.size:
+    if w.shape[1] == 1:
         parallel_for(len(pieces), piece)
-    return out.reshape(batch, channels * maps, *window.output)
-
-
-def _gathered(padded: Array, w: Array, group: int, window: Window, out: Array) -> None:
-    """Fill `out`: gather columns, some rows of the output at a time, and multiply."""
-    channels, maps = w.shape[1], w.shape[0] // group
-    weights = w.reshape(group, maps, math.prod(w.shape[1:]))
-    line = weights.shape[2] * math.prod(window.output[1:])
-    spans = even_spans(window.output[0], -(-line * window.output[0] // COLUMN_ELEMENTS))
-    for n, g, span in pairs_of(range(len(out)), range(group), spans):
-        rows = slice(*span)
-        inputs = padded[n, g * channels : (g + 1) * channels]
-        positions = (rows.stop - rows.start) * math.prod(window.output[1:])
-        columns = _columns(inputs, window, rows).reshape(weights.shape[2], positions)
-        into = out[n, g * maps : (g + 1) * maps, rows]
-        into[...] = product(weights[g], columns).reshape(into.shape)
+    else:  # each product has tiles of its own
+        for index in range(len(pieces)):
+            piece(index)
 
 
 def _columns(inputs: Array, window: Window, rows: slice) -> Array:
-    """What each tap of each channel sees, `(channels, *kernel, *output)`, as a view of inputs."""
-    inputs = inputs[:, rows.start * window.strides[0] :]
-    steps = inputs.strides[1:]
+    """What each tap of each channel sees, `(channels, *kernel, batch, *output)`, as a view."""
+    inputs = inputs[:, :, rows.start * window.strides[0] :]
+    steps = inputs.strides[2:]
     return np.lib.stride_tricks.as_strided(
         inputs,
-        (len(inputs), *window.kernel, rows.stop - rows.start, *window.output[1:]),
         (
-            inputs.strides[0],
+            inputs.shape[1],
+            *window.kernel,
+            len(inputs),
+            rows.stop - rows.start,
+            *window.output[1:],
+        ),
+        (
+            inputs.strides[1],
             *(step * dilation for step, dilation in zip(steps, window.dilations, strict=True)),
+            inputs.strides[0],
             *(step * stride for step, stride in zip(steps, window.strides, strict=True)),
         ),
         writeable=False,

@@ -15,6 +15,7 @@ import numpy as np
 
 from foldline.kernels import exact_functions as functions
 from foldline.kernels.exact_arithmetic import hard_swish
+from foldline.kernels.exact_bits import canonical
 from foldline.kernels.exact_cast import settled
 from foldline.kernels.exact_error import erf_double, erf_single
 from foldline.kernels.exact_exponential import (
@@ -23,7 +24,7 @@ from foldline.kernels.exact_exponential import (
     expm1_double,
     expm1_single,
 )
-from foldline.kernels.exact_steps import Elementwise, Floats, canonicalise_nan
+from foldline.kernels.exact_steps import Elementwise, Floats
 from foldline.kernels.precision import rounded, widened, widening
 from foldline.kernels.registry import Array, kernel
 from foldline.kernels.ufuncs import register_binary, register_binary_before_7, register_unary
@@ -78,7 +79,7 @@ def power(x: Array, y: Array, *, out: Array | None = None) -> Array:
     common = np.result_type(base, exponent)
     base, exponent = base.astype(common, copy=False), exponent.astype(common, copy=False)
     if exponent.size == 1 and exponent.ndim <= base.ndim and exponent.item() in (2, 3):
-        return rounded(canonicalise_nan(_product(base, exponent.item())), x.dtype, out)
+        return rounded(canonical(_product(base, exponent.item())), x.dtype, out)
     result = functions.POWER(base, exponent)
     for count in (2, 3):
         chosen = np.asarray(np.equal(exponent, count) & np.equal(base, base))

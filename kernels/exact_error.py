@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from foldline.kernels.exact_exponential import exp_double
+from foldline.kernels.exact_exponential import exp_double, within
 from foldline.kernels.exact_steps import Floats, coefficients, polynomial
 
 _SINGLE_END = 3.9192059
@@ -76,9 +76,10 @@ _FAR = coefficients(
 
 def erf_single(x: Floats) -> Floats:
     """Erf to 32 bits; 1 exactly where float32 rounds to it."""
-    inside = np.minimum(np.abs(x), _SINGLE_END)
+    inside = within(np.abs(x), -1.0, _SINGLE_END)
     result = inside * polynomial(inside * inside, _SINGLE)
-    return np.copysign(np.where(inside == _SINGLE_END, 1.0, result), x)
+    np.copyto(result, 1.0, where=inside == _SINGLE_END)
+    return np.copysign(result, x)
 
 
 def erf_double(x: Floats) -> Floats:

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from foldline.kernels.exact_steps import (
+    DOUBLE,
     Floats,
     Integers,
     Pair,
@@ -27,14 +28,17 @@ from foldline.kernels.exact_steps import (
     two_product,
     two_sum,
 )
+from foldline.kernels.ufuncs import CLIP, constant
 
-_PER_LN2 = 1.4426950408889634
+_ONE, _TWO = constant(1.0, DOUBLE), constant(2.0, DOUBLE)
+_PER_LN2 = constant(1.4426950408889634, DOUBLE)
 LN2 = 0.6931471805599453
 LN2_REST = 2.3190468138462996e-17
 """What the float64 nearest to ln 2 misses of it."""
 LN2_HIGH = 6.93147180369123816490e-01
 """The first 33 bits of ln 2: its product with a number of 20 bits is exact."""
 LN2_LOW = 1.90821492927058770002e-10
+_LN2_HIGH, _LN2_LOW = constant(LN2_HIGH, DOUBLE), constant(LN2_LOW, DOUBLE)
 
 _SHORT = (
     0.0001991853304047059,
@@ -63,20 +67,27 @@ _LONG = coefficients(
 
 def within(x: Any, low: float, high: float) -> Any:
     """`x` between `low` and `high`, neither of them 0; NaN stays."""
-    return np.minimum(np.maximum(x, low), high)
+    return CLIP(x, constant(low, DOUBLE), constant(high, DOUBLE))
 
 
 def exp_single(x: Floats) -> Floats:
     """e^x to 33 bits; 0 below -709 and infinity above 709.4."""
     rest, exponent = _reduced_short(within(x, -709.0, 709.9))
-    return polynomial(rest, _SHORT_EXP) * power_of_two(exponent)
+    result = polynomial(rest, _SHORT_EXP)
+    result *= power_of_two(exponent)
+    return result
 
 
 def expm1_single(x: Floats) -> Floats:
     """e^x - 1 to 33 bits up to 709."""
     rest, exponent = _reduced_short(within(x, -45.0, 709.0))
     scale = power_of_two(exponent)
-    return np.copysign(rest * polynomial(rest, _SHORT_SLOPE) * scale + (scale - 1.0), x)
+    result = polynomial(rest, _SHORT_SLOPE)
+    result *= rest
+    result *= scale
+    scale -= _ONE
+    result += scale
+    return np.copysign(result, x, result)
 
 
 def exp2_single(x: Floats) -> Floats:
@@ -88,18 +99,24 @@ def exp2_single(x: Floats) -> Floats:
 
 def _reduced_short(x: Floats) -> tuple[Floats, Integers]:
     whole, exponent = nearest_integer(x * _PER_LN2)
-    return (x - whole * LN2_HIGH) - whole * LN2_LOW, exponent
+    rest = x - whole * _LN2_HIGH
+    whole *= _LN2_LOW
+    rest -= whole
+    return rest, exponent
 
 
 def sigmoid_single(x: Floats) -> Floats:
     """1 / (1 + e^-x) to 33 bits; subnormal numbers are the least."""
-    return 1.0 / (exp_single(-x) + 1.0)
+    below = exp_single(-x)
+    below += _ONE
+    return _ONE / below
 
 
 def tanh_single(x: Floats) -> Floats:
     """Tanh to 32 bits."""
-    twice = expm1_single(within(x, -22.0, 22.0) * 2.0)
-    return np.copysign(twice / (twice + 2.0), x)
+    twice = expm1_single(within(x, -22.0, 22.0) * _TWO)
+    twice /= twice + _TWO
+    return np.copysign(twice, x, twice)
 
 
 def exp_double(x: Floats) -> Floats:

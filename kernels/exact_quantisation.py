@@ -54,7 +54,10 @@ def _as_target(part: Array, zero: Array | None, dtype: np.dtype, saturate: bool)
     whole = whole if shift is None else whole + shift
     low, high = (np.array(limit, part.dtype) for limit in limits)
     bounded = minimum(maximum(np.asarray(whole), low), high)
-    return np.where(np.isnan(bounded), np.zeros_like(bounded), bounded).astype(dtype)
+    missing = np.asarray(bounded != bounded)
+    if missing.any():
+        bounded[missing] = 0
+    return bounded.astype(dtype)
 
 
 def quantised(total: Array, multiplier: Array, zero: Array) -> Array:

@@ -9,7 +9,7 @@ import numpy as np
 from foldline.kernels.exact_arithmetic import hard_sigmoid, leaky_relu, relu, softsign
 from foldline.kernels.exact_bits import canonicalised
 from foldline.kernels.exact_functions import EXPM1, SIGMOID, SOFTPLUS, TANH
-from foldline.kernels.exact_products import product
+from foldline.kernels.exact_products import multiplier
 from foldline.kernels.lstm import lstm_layer
 from foldline.kernels.recurrent import directions, gru_layer, rnn_layer
 from foldline.kernels.recurrent_activations import Activation, Family, chosen_of
@@ -72,7 +72,7 @@ def rnn(
     """RNN 1/7/14/22: `H' = f(X W' + H R' + biases)`; gives Y and Y_h."""
     functions = chosen(activations, activation_alpha, activation_beta, ("Tanh",), direction)
     return rnn_layer(
-        x, w, r, b, sequence_lens, initial_h, functions, product, clip, direction, layout
+        x, w, r, b, sequence_lens, initial_h, functions, multiplier, clip, direction, layout
     )
 
 
@@ -101,7 +101,7 @@ def gru(
     functions = chosen(activations, activation_alpha, activation_beta, defaults, direction)
     after = bool(linear_before_reset)
     return gru_layer(
-        x, w, r, b, sequence_lens, initial_h, functions, product, clip, direction, layout, after
+        x, w, r, b, sequence_lens, initial_h, functions, multiplier, clip, direction, layout, after
     )
 
 
@@ -131,6 +131,6 @@ def lstm(
     defaults = ("Sigmoid", "Tanh", "Tanh")
     functions = chosen(activations, activation_alpha, activation_beta, defaults, direction)
     return lstm_layer(
-        x, w, r, b, sequence_lens, initial_h, initial_c, p, functions, product,
+        x, w, r, b, sequence_lens, initial_h, initial_c, p, functions, multiplier,
         clip, direction, layout, input_forget,
     )  # fmt: skip

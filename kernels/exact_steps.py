@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from foldline.kernels.exact_bits import canonical
 from foldline.kernels.parallel import parallel_for
 from foldline.kernels.registry import Array
 from foldline.kernels.ufuncs import constant
@@ -33,7 +34,8 @@ TILE = 8192
 
 DOUBLE = np.dtype(np.float64)
 _SPLITTER = constant(2.0**27 + 1, DOUBLE)
-_BIAS, _FRACTION_BITS = 1023, 52
+_WHOLE = np.dtype(np.int64)
+_BIAS, _FRACTION_BITS = constant(1023, _WHOLE), constant(52, _WHOLE)
 
 
 @dataclass(frozen=True)
@@ -51,19 +53,26 @@ class Elementwise:
     def __call__(self, *arrays: Array, out: Array | None = None, **parameters: Any) -> Array:
         """The function of `arrays`, in `out` when given: C-contiguous, it may be an input."""
         core = self.double if arrays[0].dtype == DOUBLE else self.single
-        shape = np.broadcast_shapes(*(array.shape for array in arrays))
+        if len(arrays) == 1:
+            shape, vectors = arrays[0].shape, [arrays[0].reshape(-1)]
+        else:
+            shape = np.broadcast_shapes(*(array.shape for array in arrays))
+            vectors = [_vector(array, shape) for array in arrays]
         result = np.empty(shape, arrays[0].dtype) if out is None else out
         flat = result.reshape(-1)
-        vectors = [_vector(array, shape) for array in arrays]
 
         def tile(index: int) -> None:
             part = slice(index * TILE, (index + 1) * TILE)
-            parts = [vector if vector.size == 1 else vector[part] for vector in vectors]
-            values = core(*(x.astype(DOUBLE, copy=False) for x in parts), **parameters)
-            np.copyto(flat[part], values, casting="unsafe")
-            canonicalise_nan(flat[part])
+            compute(flat[part], [x if x.size == 1 else x[part] for x in vectors])
 
-        parallel_for(-(-flat.size // TILE), tile)
+        def compute(into: Array, parts: list[Array]) -> None:
+            into[...] = core(*[x.astype(DOUBLE, copy=False) for x in parts], **parameters)
+            canonical(into)
+
+        if flat.size > TILE:
+            parallel_for(-(-flat.size // TILE), tile)
+        elif flat.size:
+            compute(flat, vectors)
         return result
 
 
@@ -71,12 +80,6 @@ def _vector(array: Array, shape: tuple[int, ...]) -> Array:
     if array.size == 1:
         return array.reshape(1)
     return np.broadcast_to(array, shape).reshape(-1)
-
-
-def canonicalise_nan(array: Array) -> Array:
-    """Overwrite every NaN by the quiet one: processors differ in the sign and payload they give."""
-    np.copyto(array, constant(np.nan, array.dtype), where=np.not_equal(array, array))
-    return array
 
 
 def two_sum(a: Any, b: Any) -> Any:
@@ -124,16 +127,18 @@ def coefficients(*values: float) -> tuple[Array, ...]:
 def polynomial(x: Floats, terms: tuple[Array, ...]) -> Floats:
     """Horner's rule."""
     result = x * terms[0]
-    np.add(result, terms[1], out=result)
+    np.add(result, terms[1], result)
     for term in terms[2:]:
-        np.multiply(result, x, out=result)
-        np.add(result, term, out=result)
+        np.multiply(result, x, result)
+        np.add(result, term, result)
     return result
 
 
 def power_of_two(exponent: Integers) -> Floats:
     """2^exponent for exponents in -1022 … 1023; -1023 gives 0 and 1024 infinity."""
-    return ((exponent + _BIAS) << _FRACTION_BITS).view(DOUBLE)
+    bits = exponent + _BIAS
+    bits <<= _FRACTION_BITS
+    return bits.view(DOUBLE)
 
 
 def scaled(x: Floats, exponent: Integers) -> Floats:
@@ -144,10 +149,12 @@ def scaled(x: Floats, exponent: Integers) -> Floats:
 
 ROUNDER = constant(1.5 * 2.0**52, DOUBLE)
 """Added to a number below 2^51 in size, it leaves the nearest integer in the lowest bits."""
-_ROUNDER_BITS = np.int64(0x4338000000000000)
+_ROUNDER_BITS = constant(0x4338000000000000, _WHOLE)
 
 
 def nearest_integer(x: Floats) -> tuple[Floats, Integers]:
     """`x` rounded to the nearest integer, as float and as integer; any integer for NaN."""
     shifted = x + ROUNDER
-    return shifted - ROUNDER, shifted.view(np.int64) - _ROUNDER_BITS
+    whole, bits = shifted - ROUNDER, shifted.view(_WHOLE)
+    bits -= _ROUNDER_BITS
+    return whole, bits

@@ -15,6 +15,9 @@ import numpy as np
 from foldline.kernels.exact_bits import canonical
 from foldline.kernels.registry import Array
 
+SHORT = 16
+"""Groups of more elements side by side are first added as they lie: to turn them round is slow."""
+
 
 def tree_sum(x: Array, axes: tuple[int, ...] | None, keepdims: bool = False) -> Array:
     """The sum over axes (None: all) in the dtype of `x`; 0 over no elements."""
@@ -48,7 +51,11 @@ def _tree(ufunc: np.ufunc, x: Array, axes: tuple[int, ...] | None, keepdims: boo
     if not count:
         return np.full(final, ufunc.identity, x.dtype)
     # Whether the elements or the groups lie side by side is of no account to the result.
-    rows = x.transpose(*reduced, *kept).reshape(count, math.prod(shape))
+    if count > SHORT and reduced == tuple(range(len(kept), x.ndim)):
+        x, count = _shortened(ufunc, x.reshape(*shape, count)), SHORT
+        rows = np.ascontiguousarray(x.reshape(-1, SHORT).T)
+    else:
+        rows = x.transpose(*reduced, *kept).reshape(count, math.prod(shape))
     if count == 1:
         return canonical(rows[0].reshape(final).copy())
     half = 1 << ((count - 1).bit_length() - 1)
@@ -58,3 +65,15 @@ def _tree(ufunc: np.ufunc, x: Array, axes: tuple[int, ...] | None, keepdims: boo
         half //= 2
         ufunc(total[:half], total[half : 2 * half], out=total[:half])
     return canonical(total[0].reshape(final).copy())
+
+
+def _shortened(ufunc: np.ufunc, x: Array) -> Array:
+    """The last axis brought to SHORT elements by the first steps of the tree."""
+    count = x.shape[-1]
+    half = 1 << ((count - 1).bit_length() - 1)
+    total = x[..., :half].copy()
+    ufunc(total[..., : count - half], x[..., half:], out=total[..., : count - half])
+    while half > SHORT:
+        half //= 2
+        ufunc(total[..., :half], total[..., half : 2 * half], out=total[..., :half])
+    return total[..., :SHORT]

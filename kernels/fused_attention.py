@@ -17,15 +17,11 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from foldline.kernels.attention_fast import TILED
-from foldline.kernels.attention_tiles import AttentionCase
+from foldline.kernels.attention_tiles import AttentionCase, keys_first, keys_second
 from foldline.kernels.precision import rounded, stepped, widened, working_dtype
 from foldline.kernels.registry import Array, Operand, Step, kernel, maker
-from foldline.kernels.windows import (
-    for_lanes,
-    lanes_for,
-    row_major,
-    scratch_view,
-)
+from foldline.kernels.ufuncs import constant
+from foldline.kernels.windows import for_lanes, lanes_for
 
 Perm: TypeAlias = "Sequence[int] | None"
 
@@ -97,9 +93,10 @@ def fused_attention(
 ) -> Callable[..., Any] | Step:
     """Attention of the fused dialect in tiles whose scores stay in cache.
 
-    Scores are kept transposed, keys first, so that maxima and sums run along whole vectors; the
-    scale goes into the queries, and the division by the sums comes last. Narrow floats are
-    computed in float32 and rounded once. The reference where a mask enlarges the scores.
+    Scores are kept keys first, before heads, so that maxima and sums run along whole vectors of all
+    heads and queries; the scale goes into the queries, and the division by the sums comes last.
+    Narrow floats are computed in float32 and rounded once. The reference where a mask enlarges the
+    scores.
     """
     work = working_dtype(q.dtype)
     case = AttentionCase.of(
@@ -125,16 +122,16 @@ def fused_attention(
             value_perm=value_perm,
         )
     tiles = list(case.tiles())
-    lane_bytes = max((case.scores_bytes(tile) for tile in tiles), default=0)
+    lane_bytes = max((case.tile_bytes(tile) for tile in tiles), default=0)
     inverse = None if output_perm is None else tuple(np.argsort(output_perm).tolist())
     stored = _ordered_shape(case.output, output_perm)
-    factor = None if scale == 1.0 else work.type(scale)
+    factor = None if scale == 1.0 else constant(scale, work)
     is_boolean = mask is not None and mask.dtype == np.bool_
 
     def prepared(mask: Array) -> Array:
         if is_boolean:
             return case.spread(~mask if mask_keeps else mask)
-        return case.spread(_keys_first(mask.astype(work, copy=False)))
+        return case.spread(_queries_last(mask.astype(work, copy=False)))
 
     static = None if mask is None or mask.value is None else prepared(mask.value)
 
@@ -157,23 +154,23 @@ def fused_attention(
 
         def body(item: int, lane: int) -> None:
             tile = tiles[item]
-            result, shape = results[tile.own], case.scores_shape(tile)
-            if not math.prod(shape):
+            result = results[tile.own]
+            if not result.size or not case.keys:
                 result[...] = 0
                 return
             assert scratch is not None
-            strides = row_major(shape, work.itemsize)
-            scores = scratch_view(scratch, lane * lane_bytes, shape, work, strides)
-            part = queries[tile.own]
-            if factor is not None:
-                part = part * factor
-            np.matmul(keys[tile.shared], part.swapaxes(-1, -2), out=scores)
+            scores, turned = case.memory(tile, work, scratch, lane * lane_bytes)
+            if factor is None:
+                np.copyto(turned, queries[tile.own].swapaxes(-1, -2))
+            else:
+                np.multiply(queries[tile.own].swapaxes(-1, -2), factor, turned)
+            np.matmul(keys[tile.shared], turned, keys_second(scores))
             if extra is not None:
-                given = extra[tile.own].swapaxes(-1, -2)
+                given = keys_first(extra[tile.own])
                 if is_boolean:
                     np.copyto(scores, work.type(mask_value), where=given)
                 else:
-                    np.add(scores, given, out=scores)
+                    np.add(scores, given, scores)
             _share(scores, values[tile.shared], result, bool(guarded))
 
         for_lanes(len(tiles), body)
@@ -183,18 +180,19 @@ def fused_attention(
 
 
 def _share(scores: Array, values: Array, result: Array, guarded: bool) -> None:
-    """`softmax(scores) @ values` in `result`; `scores` `(…, keys, queries)` are overwritten."""
-    np.subtract(scores, np.maximum.reduce(scores, axis=-2, keepdims=True), out=scores)
-    np.exp(scores, out=scores)
-    totals = np.add.reduce(scores, axis=-2, keepdims=True)
+    """`softmax(scores) @ values` in `result`; `scores` `(keys, …, queries)` are overwritten."""
+    rows = scores.reshape(len(scores), -1)
+    np.subtract(rows, np.maximum.reduce(rows, axis=0), rows)
+    np.exp(rows, rows)
+    totals = np.add.reduce(rows, axis=0)
     if guarded and np.isnan(totals).any():
-        np.copyto(scores, 0, where=np.isnan(totals))
+        np.copyto(rows, 0, where=np.isnan(totals))
         totals[np.isnan(totals)] = 1
-    np.matmul(scores.swapaxes(-1, -2), values, out=result)
-    np.divide(result, totals.swapaxes(-1, -2), out=result)
+    np.matmul(keys_second(scores).swapaxes(-1, -2), values, result)
+    np.divide(result, totals.reshape(result.shape[:-1])[..., None], result)
 
 
-def _keys_first(mask: Array) -> Array:
+def _queries_last(mask: Array) -> Array:
     """The same values; in memory, queries lie side by side, as they do in the scores."""
     if mask.ndim < 2 or mask.shape[-2] == 1:
         return mask

@@ -123,7 +123,9 @@ def _fast(function: Function, finishing: Callable[..., tuple[Shape, Step]]) -> F
                 finish_all(y, finish)
             return y
 
-        return Step(run, step.scratch_bytes)
+        is_finished = z is None and finish is done
+        bind = step.bind if is_finished else None
+        return Step(run, step.scratch_bytes, step.channels_last, bind)
 
     return _listing(fused, function)
 
@@ -176,5 +178,5 @@ for _op_type, _reference, _maker, _finishing, _exactly in (
     ),
 ):
     kernel(_op_type, domain=DOMAIN)(_plain(_reference))
-    maker(_op_type, domain=DOMAIN)(_fast(_maker, _finishing))
+    maker(_op_type, domain=DOMAIN, any_order=_op_type == "Conv")(_fast(_maker, _finishing))
     kernel(_op_type, domain=DOMAIN, grade="exact")(_exact(_exactly))

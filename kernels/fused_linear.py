@@ -13,13 +13,14 @@ from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from foldline.kernels.epilogue import Epilogue, activation_of, exactly_activated
+from foldline.kernels.epilogue import Activation, Epilogue, activation_of, exactly_activated
 from foldline.kernels.exact_bits import canonical
 from foldline.kernels.exact_matmul import matmul as exact_matmul
-from foldline.kernels.matmul import by_rows, matmul_reference, matrix_product
+from foldline.kernels.matmul import matmul, matmul_reference
 from foldline.kernels.packing import BLAS, pack_b
-from foldline.kernels.precision import NARROW
+from foldline.kernels.precision import NARROW, rounded, stepped, widened, working_dtype
 from foldline.kernels.registry import Array, Operand, kernel, maker
+from foldline.kernels.tiled_products import by_rows, flat_product
 
 DOMAIN = "foldline"
 
@@ -60,20 +61,14 @@ def linear(
 ) -> Callable[..., Array]:
     """Linear in tiles, each of which is finished while it is in cache."""
     params = tuple(activation_params or ())
+    activate = activation_of(activation, params, a.dtype) if activation else None
     if a.dtype in NARROW:
-
-        def run_narrow(*arrays: Array, out: Array | None = None) -> Array:
-            return linear_reference(
-                *arrays, activation=activation, activation_params=params, transB=transB, out=out
-            )
-
-        return run_narrow
+        return _narrow(a, _transposed(b) if transB else b, bool(transB), activate)
     rows, k, n = math.prod(a.shape[:-1]), a.shape[-1], b.shape[0 if transB else 1]
     shape = (*a.shape[:-1], n)
-    multiply = matrix_product(rows, k, n)
     is_vector = 1 in (rows, n)
     kept = None if b.value is None else pack_b(BLAS, b.value, bool(transB)).reshape(k, n)
-    activate = activation_of(activation, params, a.dtype) if activation else None
+    multiply = flat_product(rows, k, n, a.dtype, kept)
     fixed = Epilogue(None if c is None else c.value, activate).apply
     is_fixed = c is None or c.value is not None
 
@@ -84,6 +79,34 @@ def linear(
         apply = fixed if is_fixed else Epilogue(c, activate).apply
         multiply(left, right, out.reshape(rows, n), apply)
         return out
+
+    return run
+
+
+def _transposed(b: Operand) -> Operand:
+    return Operand(b.shape[::-1], b.dtype, None if b.value is None else b.value.T)
+
+
+def _narrow(
+    a: Operand, b: Operand, transposed: bool, activate: Activation | None
+) -> Callable[..., Array]:
+    """The operators one by one, as each of them rounds."""
+    dtype = a.dtype
+    kept = None if b.value is None else widened(b.value)
+    multiply: Callable[..., Array] = matmul(
+        Operand(a.shape, working_dtype(dtype)), Operand(b.shape, working_dtype(b.dtype), kept)
+    )
+
+    def run(a: Array, b: Array, c: Array | None = None, *, out: Array | None = None) -> Array:
+        right = kept if kept is not None else widened(b.T if transposed else b)
+        y = multiply(widened(a), right)
+        if c is not None:
+            y = stepped(y, dtype)
+            np.add(y, widened(c.reshape(-1)), out=y)
+        if activate is None:
+            return rounded(y, dtype, out)
+        y = rounded(y, dtype)
+        return activate.run(y, out=np.empty_like(y) if out is None else out)
 
     return run
 

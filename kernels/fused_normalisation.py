@@ -7,17 +7,24 @@ whichever operator set it imports.
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+import numpy as np
+
+from foldline.kernels import exact_normalisation
+from foldline.kernels.exact_bits import canonical
+from foldline.kernels.group_normalisation import group_normalization
 from foldline.kernels.normalisation import (
-    group_normalization,
     layer_normalization,
     layer_normalization_reference,
     rms_normalization,
     rms_normalization_reference,
 )
-from foldline.kernels.registry import Array, Operand, kernel, maker
+from foldline.kernels.registry import Array, Operand, Step, kernel, maker
 
 DOMAIN = "foldline"
+
+Results = Array | tuple[Array, ...]
 
 maker("LayerNormalization", domain=DOMAIN, inplace=(0,))(layer_normalization)
 
@@ -65,6 +72,102 @@ def only_layer_normalization_reference(
     return layer_normalization_reference(
         x, scale, bias, axis=axis, epsilon=epsilon, stash_type=stash_type
     )[0]
+
+
+def _skipping(normalise: Callable[..., Any] | Step, needs_sum: bool) -> Callable[..., Results]:
+    """What adds, and gives the sum where it is needed; else it is normalised where it lies."""
+    step = normalise if isinstance(normalise, Step) else Step(normalise)
+
+    def run(x: Array, z: Array, *scale: Array, out: Array | None = None) -> Results:
+        total = np.asarray(np.add(x, z, out=None if needs_sum else out))
+        y = step.run(total, *scale, out=out if needs_sum else total)
+        return (y, total) if needs_sum else y
+
+    return run
+
+
+def _sum_of(x: Operand, z: Operand) -> Operand:
+    return Operand(np.broadcast_shapes(x.shape, z.shape), x.dtype)
+
+
+@maker("SkipLayerNormalization", domain=DOMAIN)
+def skip_layer_normalization(
+    x: Operand,
+    z: Operand,
+    scale: Operand,
+    bias: Operand | None = None,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+    output_count: int = 1,
+    out: Array | None = None,
+) -> Callable[..., Results]:
+    """LayerNormalization of `x + z`; the sum is the second result."""
+    rows = layer_normalization(
+        _sum_of(x, z), scale, bias, axis=axis, epsilon=epsilon, stash_type=stash_type
+    )
+    return _skipping(rows, output_count > 1)
+
+
+@maker("SkipRMSNormalization", domain=DOMAIN)
+def skip_rms_normalization(
+    x: Operand,
+    z: Operand,
+    scale: Operand,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+    inverse: int = 0,
+    output_count: int = 1,
+    out: Array | None = None,
+) -> Callable[..., Results]:
+    """RMSNormalization of `x + z`; the sum is the second result; `inverse` is for files."""
+    rows = rms_normalization(
+        _sum_of(x, z), scale, axis=axis, epsilon=epsilon, stash_type=stash_type
+    )
+    return _skipping(rows, output_count > 1)
+
+
+@kernel("SkipLayerNormalization", domain=DOMAIN, grade="exact")
+def exact_skip_layer_normalization(
+    x: Array,
+    z: Array,
+    scale: Array,
+    bias: Array | None = None,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+    output_count: int = 1,
+) -> Results:
+    """The operators of exact mode one by one."""
+    total = canonical(np.asarray(np.add(x, z)))
+    rows = exact_normalisation.layer_normalization(
+        total, scale, bias, axis=axis, epsilon=epsilon, stash_type=stash_type
+    )
+    return (rows[0], total) if output_count > 1 else rows[0]
+
+
+@kernel("SkipRMSNormalization", domain=DOMAIN, grade="exact")
+def exact_skip_rms_normalization(
+    x: Array,
+    z: Array,
+    scale: Array,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+    inverse: int = 0,
+    output_count: int = 1,
+) -> Results:
+    """The operators of exact mode one by one; `inverse` is for files."""
+    total = canonical(np.asarray(np.add(x, z)))
+    rows = exact_normalisation.rms_normalization(
+        total, scale, axis=axis, epsilon=epsilon, stash_type=stash_type
+    )
+    return (rows, total) if output_count > 1 else rows
 
 
 @kernel("GroupNormalization", domain=DOMAIN, inplace=(0,))

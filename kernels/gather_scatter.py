@@ -6,6 +6,7 @@ it, the axis and its bounds.
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,7 @@ from numpy.lib.array_utils import normalize_axis_index
 
 from foldline.kernels.arguments import copy_of, nonnegative
 from foldline.kernels.registry import Array, kernel
+from foldline.kernels.scatter_rows import combine, combine_rows
 
 Index = tuple[npt.NDArray[Any], ...]
 
@@ -33,7 +35,10 @@ def gather(data: Array, indices: Array, *, axis: int = 0, out: Array | None = No
     if out is None:
         shape = data.shape[:axis] + indices.shape + data.shape[axis + 1 :]
         out = np.empty(shape, data.dtype)
-    if out.size:
+    if not places.ndim:
+        # Of strided data, take would copy all first; an index that is an array would, too.
+        out[...] = data[(slice(None),) * axis + (places.item(),)]
+    elif out.size:
         # With the default mode, take would fill a buffer first and copy it to `out`.
         data.take(places, axis, out=out, mode="clip")
     return out
@@ -85,7 +90,19 @@ def scatter_elements(
     of `data`; with none, the last of several updates of one place stays.
     """
     result = copy_of(data, out)
-    _update(result, _places_along(data, indices, axis), updates, reduction)
+    if reduction == "none":
+        result[_places_along(data, indices, axis)] = updates
+    elif _are_rows(data, indices, axis):
+        rows = nonnegative(indices.reshape(len(indices), -1)[:, 0], len(data), 0)
+        combine_rows(
+            result.reshape(len(data), -1),
+            rows,
+            updates.reshape(len(rows), -1),
+            _REDUCTIONS[reduction],
+        )
+    else:
+        places = _flat(_places_along(data, indices, axis), data.shape, indices.shape)
+        combine(result.reshape(-1), places, updates.reshape(-1), _REDUCTIONS[reduction])
     return result
 
 
@@ -103,7 +120,16 @@ def scatter_nd(
     `updates` has shape `indices.shape[:-1] + data.shape[k:]`; `reduction` as ScatterElements.
     """
     result = copy_of(data, out)
-    _update(result, _tuples(data, indices, 0), updates, reduction)
+    places, outer = _tuples(data, indices, 0), indices.shape[-1]
+    if reduction == "none":
+        result[places] = updates
+    else:
+        flat = _flat(places, data.shape[:outer], indices.shape[:-1])
+        width = math.prod(data.shape[outer:])
+        rows = (math.prod(data.shape[:outer]), width)
+        combine_rows(
+            result.reshape(rows), flat, updates.reshape(len(flat), width), _REDUCTIONS[reduction]
+        )
     return result
 
 
@@ -152,8 +178,17 @@ def _tuples(data: Array, indices: Array, first: int) -> Index:
     )
 
 
-def _update(result: Array, places: Index, updates: Array, reduction: str) -> None:
-    if reduction == "none":
-        result[places] = updates
-    else:
-        _REDUCTIONS[reduction].at(result, places, updates)
+def _are_rows(data: Array, indices: Array, axis: int) -> bool:
+    """Whether `indices` hold an index for each row, seen under the shape of the rows."""
+    moved = (s for size, s in zip(indices.shape[1:], indices.strides[1:], strict=True) if size > 1)
+    is_first = normalize_axis_index(axis, data.ndim) == 0
+    return is_first and indices.shape[1:] == data.shape[1:] and indices.size > 0 and not any(moved)
+
+
+def _flat(places: Index, shape: tuple[int, ...], count: tuple[int, ...]) -> npt.NDArray[np.intp]:
+    """Places in an array of `shape`, in memory order; `count` is the shape of the indices."""
+    flat = np.zeros(count, np.intp)
+    for places_along, size in zip(places, shape, strict=True):
+        np.multiply(flat, size, out=flat)
+        np.add(flat, places_along, out=flat)
+    return flat.reshape(-1)

@@ -3,26 +3,59 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import numpy as np
 
-from foldline.kernels.precision import widening
-from foldline.kernels.registry import Array, kernel
+from foldline.kernels.precision import widening, widening_maker
+from foldline.kernels.registry import Array, Operand, Step, kernel, maker
+from foldline.kernels.windows import aligned_size, scratch_view
 
 LONGEST_DOT = 4096
 """A sum over no more elements than this is taken as a product with ones, several times faster
 than a sum over a short last axis; a longer sum is better taken pairwise."""
 
 
-@kernel("GlobalAveragePool", grade="fast")
-@widening
-def global_average_pool(x: Array, *, out: Array | None = None) -> Array:
+@maker("GlobalAveragePool", any_order=True)
+@widening_maker
+def global_average_pool(x: Operand, *, out: Array | None = None) -> Step:
     """GlobalAveragePool 1/22: the mean over the spatial axes, which become 1."""
-    flat, shape = _planes(x)
-    size = flat.shape[1]
-    total = flat @ np.ones(size, x.dtype) if size <= LONGEST_DOT else np.add.reduce(flat, axis=1)
-    return np.divide(total.reshape(shape), x.dtype.type(size), out=out)
+    return global_average_step(x)
+
+
+def global_average_step(x: Operand) -> Step:
+    """The mean over the spatial axes, in the order of C whatever the order in memory."""
+    size, count = math.prod(x.shape[2:]), math.prod(x.shape[:2])
+    ones, divisor = np.ones(size, x.dtype), np.array(size, x.dtype)
+    copied = aligned_size(x.shape, x.dtype.itemsize) if x.channels_last else 0
+    shape = (*x.shape[:2], *(1,) * (len(x.shape) - 2))
+
+    def averaging(x: Array, scratch: Array, out: Array) -> Callable[[], Array]:
+        planes = scratch_view(scratch, 0, x.shape, x.dtype) if copied else x
+        flat, total = planes.reshape(count, size), scratch_view(scratch, copied, (count,), x.dtype)
+        means = out.reshape(-1)
+
+        def compute() -> Array:
+            if copied:
+                np.copyto(planes, x)
+            if size <= LONGEST_DOT:
+                np.matmul(flat, ones, total)
+            else:
+                np.add.reduce(flat, axis=1, out=total)
+            np.divide(total, divisor, means)
+            return out
+
+        return compute
+
+    def run(x: Array, *, scratch: Array, out: Array | None = None) -> Array:
+        return averaging(x, scratch, np.empty(shape, x.dtype) if out is None else out)()
+
+    def bind(x: Array, *, scratch: Array, out: Array) -> Callable[[], Array]:
+        if copied or x.flags.c_contiguous:
+            return averaging(x, scratch, out)
+        return lambda: run(x, scratch=scratch, out=out)
+
+    return Step(run, copied + max(64, aligned_size((count,), x.dtype.itemsize)), bind=bind)
 
 
 @kernel("GlobalAveragePool")

@@ -16,12 +16,15 @@ import numpy as np
 
 from foldline.kernels.conv import conv_step, conv_window
 from foldline.kernels.epilogue import Apply
-from foldline.kernels.matmul import matrix_product
 from foldline.kernels.registry import Array, Operand, Step
+from foldline.kernels.strips import StripProduct, Strips, suits_strips
+from foldline.kernels.tiled_products import matrix_product
 from foldline.kernels.windows import aligned_size, even_spans, scratch_view
 
 EXACT_SUM = 1 << 24
 """Every integer up to here is a float32."""
+
+SUMMED_COLUMNS = 64
 
 _ZERO = np.float32(0)
 
@@ -37,7 +40,7 @@ def centre(x: Array, zero: Array | None, out: Array) -> Array:
     """`x - zero` in `out`, of floats; both of 8 bits."""
     np.copyto(out, x)
     if zero is not None and zero.any():
-        np.subtract(out, zero, out=out)
+        np.subtract(out, zero.astype(out.dtype), out=out)
     return out
 
 
@@ -65,19 +68,20 @@ class ExactMatMul:
     """The way to compute products of 8-bit integers of given shapes, see `exact_matmul`."""
 
     def __init__(self, a: Operand, b: Operand, a_zero: Operand | None, b_zero: Operand | None):
-        self._k = a.shape[-1]
-        self._kept = _constant(b, b_zero)
+        k, n = a.shape[-1], b.shape[-1]
+        kept = _constant(b, b_zero)
         self._is_flat = len(b.shape) == 2
-        spans = _spans(
-            self._k,
-            _largest(a, a_zero),
-            _largest(b, b_zero),
-            self._kept if self._is_flat else None,
-        )
+        spans = _spans(k, _largest(a, a_zero), _largest(b, b_zero), kept if self._is_flat else None)
         assert spans is not None, "two bytes multiply to less than EXACT_SUM"
         self._spans = spans
-        self._rows, self._n = math.prod(a.shape[:-1]), b.shape[-1]
-        self._multiply = matrix_product(self._rows, self._k, self._n)
+        self._rows, self._k, self._n = math.prod(a.shape[:-1]), k, n
+        self._strips: list[Strips] | None = None
+        self._multiply: Callable[..., None] = matrix_product(self._rows, k, n)
+        if self._is_flat and kept is not None and suits_strips(self._rows, k, n):
+            self._strips = [Strips(kept[slice(*span)]) for span in spans]
+            self._multiply = StripProduct(self._rows, k, n)
+            kept = None
+        self._kept = kept
 
     def integers(self, a: Array, b: Array, a_zero: Array | None, b_zero: Array | None) -> Array:
         """The product as int32."""
@@ -97,9 +101,9 @@ class ExactMatMul:
         `apply` is called for tiles of it, as `foldline.kernels.epilogue` says.
         """
         if self._is_flat and len(self._spans) == 1:
-            right = self._kept if self._kept is not None else centred(b, b_zero)
             result = np.empty((self._rows, self._n), np.float32)
             into = result if out is None else out.reshape(self._rows, self._n)
+            (right,) = self._rights(b, b_zero)
             self._multiply(left.reshape(self._rows, self._k), right, into, _positive(apply))
             return self._shaped(left, into)
         result = _sum(self._parts(left, b, b_zero)).astype(np.float32)
@@ -109,17 +113,26 @@ class ExactMatMul:
         return self._shaped(left, result)
 
     def _parts(self, left: Array, b: Array, b_zero: Array | None) -> Iterator[Array]:
-        right = self._kept if self._kept is not None else centred(b, b_zero)
-        left = left.reshape(self._rows, self._k) if self._is_flat else left
-        for start, stop in self._spans:
-            yield self._product(left[..., start:stop], _rows(right, start, stop))
-
-    def _product(self, a: Array, b: Array) -> Array:
         if not self._is_flat:
-            return np.asarray(np.matmul(a, b))
-        result = np.empty((self._rows, self._n), np.float32)
-        self._multiply(a, b, result)
-        return result
+            right = self._right(b, b_zero)
+            for start, stop in self._spans:
+                yield np.asarray(np.matmul(left[..., start:stop], _rows(right, start, stop)))
+            return
+        left = left.reshape(self._rows, self._k)
+        for (start, stop), right in zip(self._spans, self._rights(b, b_zero), strict=True):
+            result = np.empty((self._rows, self._n), np.float32)
+            self._multiply(left[:, start:stop], right, result)
+            yield result
+
+    def _rights(self, b: Array, b_zero: Array | None) -> Sequence[Array | Strips]:
+        """The blocks of the right factor."""
+        if self._strips is not None:
+            return self._strips
+        right = self._right(b, b_zero)
+        return [right[start:stop] for start, stop in self._spans]
+
+    def _right(self, b: Array, b_zero: Array | None) -> Array:
+        return self._kept if self._kept is not None else centred(b, b_zero)
 
     def _shaped(self, left: Array, result: Array) -> Array:
         return result.reshape(*left.shape[:-1], self._n) if self._is_flat else result
@@ -266,15 +279,25 @@ def _spans(count: int, left: int, right: int, sizes: Array | None) -> Spans | No
     if sizes is None:
         longest = EXACT_SUM // (left * right)
         return (even_spans(count, -(-count // longest)) or [(0, 0)]) if longest else None
-    totals = np.zeros((count + 1, sizes.shape[1]))
-    np.cumsum(np.abs(sizes), axis=0, out=totals[1:])
     spans: Spans = []
     start = 0
     while start < count:
-        reached = (totals[start + 1 :] - totals[start]).max(axis=1, initial=0) * left
+        reached = _greatest_sums(sizes[start:]) * left
         stop = start + int(np.searchsorted(reached, EXACT_SUM, side="right"))
         if stop == start:
             return None
         spans.append((start, stop))
         start = stop
     return spans or [(0, 0)]
+
+
+def _greatest_sums(sizes: Array) -> Array:
+    """The greatest of the columns' sums of absolute values, up to each row.
+
+    Some columns at a time: sums of all of large weights would take ten times their memory.
+    """
+    most = np.zeros(len(sizes))
+    for start in range(0, sizes.shape[1], SUMMED_COLUMNS):
+        part = np.abs(sizes[:, start : start + SUMMED_COLUMNS])
+        np.maximum(most, np.cumsum(part, axis=0, dtype=np.float64).max(axis=1), out=most)
+    return most

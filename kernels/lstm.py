@@ -9,11 +9,12 @@ import numpy as np
 from foldline.kernels.precision import widened
 from foldline.kernels.recurrent import (
     Cell,
-    Multiply,
+    Multiplier,
     Product,
     State,
     Step,
     biases,
+    by_matmul,
     clipper,
     directions,
     run_layer,
@@ -56,7 +57,7 @@ def lstm(
         len(directions(direction)),
     )
     return lstm_layer(
-        x, w, r, b, sequence_lens, initial_h, initial_c, p, functions, np.matmul,
+        x, w, r, b, sequence_lens, initial_h, initial_c, p, functions, by_matmul,
         clip, direction, layout, input_forget,
     )  # fmt: skip
 
@@ -71,7 +72,7 @@ def lstm_layer(
     initial_c: Array | None,
     p: Array | None,
     functions: Sequence[Sequence[Activation]],
-    multiply: Multiply,
+    multiplier: Multiplier,
     clip: float | None,
     direction: str,
     layout: int,
@@ -81,16 +82,15 @@ def lstm_layer(
     size = r.shape[-1]
 
     def cell(d: int) -> Cell:
-        weights, recurrence = widened(w[d]).T, widened(r[d]).T
         step = lstm_step(
-            lambda h: multiply(h, recurrence),
+            multiplier(widened(r[d]).T),
             functions[d],
             clipper(clip),
             None if p is None else widened(p[d]).reshape(3, size),
             input_forget,
         )
         bias_w, bias_r = biases(b, d, r.shape[1])
-        return Cell(bias_w + bias_r, step, lambda rows: multiply(rows, weights))
+        return Cell(bias_w + bias_r, step, multiplier(widened(w[d]).T))
 
     return run_layer(x, w, [initial_h, initial_c], lengths, cell, size, direction, layout)
 

@@ -1,111 +1,18 @@
-"""MatMul 1/9/13 and Gemm 1/6/7/9/11/13.
-
-A large product is cut into tiles chosen from its shape alone. The cut follows the longer side of
-the result, because BLAS packs the other operand anew for every tile. MatMul, Gemm and the fused
-Linear are one function of the same tiles, so they agree bit for bit.
-
-BLAS sums in another order where an operand is given column by column, so that the last bits would
-hang on how an operand came to be. Such operands are copied first: only shapes decide.
-"""
+"""MatMul 1/9/13 and Gemm 1/6/7/9/11/13, see `foldline.kernels.tiled_products` for how."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from typing import NamedTuple, Protocol
 
 import numpy as np
 
-from foldline.kernels.epilogue import Apply
 from foldline.kernels.parallel import parallel_for
 from foldline.kernels.precision import rounded, widening, widening_maker
 from foldline.kernels.registry import Array, Operand, kernel, maker
+from foldline.kernels.strips import tiles_worth
+from foldline.kernels.tiled_products import by_rows, flat_product
 from foldline.kernels.windows import even_spans
-
-TILE_WORK = 24 << 20
-"""Multiply-adds worth a tile of their own: about half a millisecond. Two tiles cost one thread
-2 to 4 % more than a single product."""
-MOST_TILES = 8
-LEAST_TILE_SIDE = 128
-BLOCK = 16
-"""Columns that BLAS takes at once when it multiplies a row with a matrix."""
-
-
-class Tile(NamedTuple):
-    """A part of a matrix."""
-
-    row0: int
-    col0: int
-    rows: int
-    cols: int
-
-
-class Product(Protocol):
-    """Computes `out[m, n] = a[m, k] @ b[k, n]`; `out` and tiles of it may be strided."""
-
-    def __call__(self, a: Array, b: Array, out: Array, apply: Apply | None = None) -> None:
-        """`apply` is called for each tile once it is finished, see `foldline.kernels.epilogue`."""
-        ...
-
-
-def product_tiles(m: int, k: int, n: int) -> tuple[Tile, ...]:
-    """The tiles of a product: k decides what a tile is worth, m and n are cut accordingly."""
-    if not m or not n:
-        return ()
-    tiles = min(MOST_TILES, m * k * n // TILE_WORK, max(m, n) // LEAST_TILE_SIDE)
-    spans = even_spans(max(m, n), max(tiles, 1))
-    if m > n:
-        return tuple(Tile(start, 0, stop - start, n) for start, stop in spans)
-    return tuple(Tile(0, start, m, stop - start) for start, stop in spans)
-
-
-def matrix_product(m: int, k: int, n: int) -> Product:
-    """The way to compute a product of these sizes."""
-    tiles = product_tiles(m, k, n)
-    if len(tiles) <= 1:
-        return _whole
-
-    def in_tiles(a: Array, b: Array, out: Array, apply: Apply | None = None) -> None:
-        def compute(index: int) -> None:
-            row0, col0, rows, cols = tile = tiles[index]
-            part = out[row0 : row0 + rows, col0 : col0 + cols]
-            _multiply(a[row0 : row0 + rows], b[:, col0 : col0 + cols], part)
-            if apply is not None:
-                apply(part, *tile)
-
-        parallel_for(len(tiles), compute)
-
-    return in_tiles
-
-
-def _whole(a: Array, b: Array, out: Array, apply: Apply | None = None) -> None:
-    _multiply(a, b, out)
-    if apply is not None and out.size:
-        apply(out, 0, 0, *out.shape)
-
-
-def _multiply(a: Array, b: Array, out: Array) -> None:
-    """`a @ b`, equal columns of `b` giving equal results also where `a` is a single row.
-
-    BLAS sums the columns beyond the last full block in another order; they are done once more, as
-    a block that ends with them.
-    """
-    n = b.shape[1]
-    if len(a) != 1 or n <= BLOCK or not n % BLOCK:
-        np.matmul(a, b, out=out)
-        return
-    np.matmul(a, b[:, : n // BLOCK * BLOCK], out=out[:, : n // BLOCK * BLOCK])
-    np.matmul(a, b[:, n - BLOCK :], out=out[:, n - BLOCK :])
-
-
-def by_rows(array: Array, whole: bool = False) -> Array:
-    """`array`, or a copy of it where its rows are not contiguous, or if `whole` it is not."""
-    if array.flags.c_contiguous:
-        return array
-    row = array.shape[-1] * array.itemsize
-    if not whole and array.strides[-1] == array.itemsize and array.strides[-2] >= row:
-        return array
-    return np.ascontiguousarray(array)
 
 
 @kernel("MatMul")
@@ -127,7 +34,7 @@ def matmul(a: Operand, b: Operand, *, out: Array | None = None) -> Callable[...,
         k, n = b.shape
         rows = math.prod(a.shape[:-1])
         shape = (*a.shape[:-1], n)
-        multiply = matrix_product(rows, k, n)
+        multiply = flat_product(rows, k, n, a.dtype, b.value)
         is_vector = 1 in (rows, n)
 
         def run_flat(a: Array, b: Array, *, out: Array | None = None) -> Array:
@@ -147,7 +54,7 @@ def _stacked_matmul(a: Operand, b: Operand) -> Callable[..., Array]:
     (m, k), n = a.shape[-2:], b.shape[-1]
     shape = (*stack, m, n)
     count = math.prod(stack)
-    tiles = min(MOST_TILES, count * m * k * n // TILE_WORK, count)
+    tiles = min(tiles_worth(count * m * k * n), count)
     is_vector = 1 in (m, n)
     if tiles <= 1:
 
@@ -272,8 +179,8 @@ def gemm(
         return run_plain
     m, k = reversed(a.shape) if transA else a.shape
     n = b.shape[0 if transB else 1]
-    multiply = matrix_product(m, k, n)
     kept = None if b.value is None else np.ascontiguousarray(b.value.T if transB else b.value)
+    multiply = flat_product(m, k, n, a.dtype, kept)
     addend = None if c is None or c.value is None else _scaled(c.value, beta)
     is_vector = 1 in (m, n)
 

@@ -10,6 +10,7 @@ from foldline.kernels.exact_products import product
 from foldline.kernels.ml_scores import (
     ML,
     class_labels,
+    fast_transformed,
     feature_rows,
     transformed,
     two_labels,
@@ -52,16 +53,20 @@ def linear_classifier_fast(
 ) -> Callable[..., tuple[Array, Array]]:
     """LinearClassifier 1, with the products of BLAS."""
     labels = class_labels(classlabels_ints, classlabels_strings)
-    return _classifier(_linear(np.matmul, x, coefficients, intercepts), labels, post_transform)
+    score = _linear(np.dot, x, coefficients, intercepts)
+    return _classifier(score, labels, post_transform, fast_transformed)
 
 
 def _classifier(
-    score: Callable[[Array], Array], labels: Array, post_transform: str
+    score: Callable[[Array], Array],
+    labels: Array,
+    post_transform: str,
+    transformed: Callable[[Array, str], Array] = transformed,
 ) -> Callable[..., tuple[Array, Array]]:
     def run(x: Array) -> tuple[Array, Array]:
         scores = score(x)
         if scores.shape[1] > 1:
-            chosen = labels[scores.argmax(axis=1)]
+            chosen = labels.take(scores.argmax(1))
             return chosen, transformed(scores, post_transform).astype(np.float32, copy=False)
         chosen = two_labels(labels)[(scores[:, 0] > 0).astype(np.intp)]
         if len(labels) == 2:
@@ -99,11 +104,15 @@ def linear_regressor_fast(
     targets: int = 1,
 ) -> Callable[..., Array]:
     """LinearRegressor 1, with the products of BLAS."""
-    score = _linear(np.matmul, x, coefficients or (), intercepts, targets)
-    return _regressor(score, post_transform)
+    score = _linear(np.dot, x, coefficients or (), intercepts, targets)
+    return _regressor(score, post_transform, fast_transformed)
 
 
-def _regressor(score: Callable[[Array], Array], post_transform: str) -> Callable[..., Array]:
+def _regressor(
+    score: Callable[[Array], Array],
+    post_transform: str,
+    transformed: Callable[[Array, str], Array] = transformed,
+) -> Callable[..., Array]:
     def run(x: Array) -> Array:
         return transformed(score(x), post_transform).astype(np.float32, copy=False)
 
@@ -128,4 +137,10 @@ def _linear(
         raise ValueError(f"{len(coefficients)} coefficients for {targets} x {features} features")
     weights = np.array(coefficients, dtype).reshape(targets, features).T
     bias = np.array(intercepts or (0.0,), dtype)
-    return lambda x: multiply(feature_rows(x), weights) + bias
+    is_rows = len(x.shape) == 2 and x.dtype == dtype
+
+    def score(x: Array) -> Array:
+        scores = multiply(x if is_rows else feature_rows(x), weights)
+        return np.add(scores, bias, scores)
+
+    return score

@@ -80,5 +80,8 @@ def zip_map(
 
     Raises ValueError when there are not as many labels as columns.
     """
-    labels = class_labels(classlabels_int64s, classlabels_strings).tolist()
-    return [dict(zip(labels, row, strict=True)) for row in np.atleast_2d(x).tolist()]
+    labels: Sequence[Any] = classlabels_int64s or classlabels_strings or ()
+    if bool(classlabels_int64s) == bool(classlabels_strings):
+        raise ValueError("exactly one of integer and string labels must be given")
+    rows = x if x.ndim == 2 else np.atleast_2d(x)
+    return [dict(zip(labels, row, strict=True)) for row in rows.tolist()]

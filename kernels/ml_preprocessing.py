@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import numpy as np
 
 from foldline.kernels.exact_bits import canonical
 from foldline.kernels.exact_sums import tree_sum
 from foldline.kernels.ml_scores import ML
-from foldline.kernels.registry import Array, kernel
+from foldline.kernels.precision import rounded
+from foldline.kernels.registry import Array, Operand, kernel, maker
 
 
 @kernel("ArrayFeatureExtractor", domain=ML, exact=True)
@@ -102,6 +104,50 @@ def normalizer(x: Array, *, norm: str = "MAX") -> Array:
         return values.astype(np.float32)
     divisor = _NORMS[norm](values)
     return canonical((values / np.where(divisor == 0, 1, divisor)).astype(np.float32, copy=False))
+
+
+@maker("Normalizer", domain=ML)
+def normalizer_fast(x: Operand, *, norm: str = "MAX") -> Callable[[Array], Array]:
+    """Normalizer 1 in few steps: the sums are products with ones."""
+    size = x.shape[-1] if x.shape else 0
+    if x.dtype != np.float32 or norm not in ("L1", "L2") or not size:
+        return partial(normalizer, norm=norm)
+    ones = np.ones((size, 1), np.float32)
+
+    def by_sizes(x: Array) -> Array:
+        divisor = np.absolute(x).dot(ones)
+        divisor[divisor == 0] = 1
+        return np.divide(x, divisor)
+
+    def by_squares(x: Array) -> Array:
+        divisor = np.multiply(x, x).dot(ones)
+        np.sqrt(divisor, divisor)
+        divisor[divisor == 0] = 1
+        return np.divide(x, divisor)
+
+    return by_sizes if norm == "L1" else by_squares
+
+
+@maker("Scaler", domain=ML, inplace=(0,))
+def scaler_fast(
+    x: Operand,
+    *,
+    offset: Sequence[float] | None = None,
+    scale: Sequence[float] | None = None,
+    out: Array | None = None,
+) -> Callable[..., Array]:
+    """Scaler 1 with its numbers made arrays beforehand."""
+    wide = np.dtype(np.float64) if x.dtype == np.float64 else np.dtype(np.float32)
+    shift, factor = np.array(offset or (0.0,), wide), np.array(scale or (1.0,), wide)
+
+    def scaled(x: Array, *, out: Array | None = None) -> Array:
+        shifted = np.subtract(x, shift, out)
+        return np.multiply(shifted, factor, shifted)
+
+    def through_copy(x: Array, *, out: Array | None = None) -> Array:
+        return rounded(scaled(x.astype(wide)), np.dtype(np.float32), out)
+
+    return scaled if x.dtype == np.float32 else through_copy
 
 
 @kernel("Scaler", domain=ML, exact=True)

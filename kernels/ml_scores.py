@@ -16,6 +16,7 @@ from foldline.kernels.exact_bits import canonical
 from foldline.kernels.exact_functions import EXP, LOG
 from foldline.kernels.exact_sums import tree_sum
 from foldline.kernels.registry import Array
+from foldline.kernels.ufuncs import constant
 
 ML = "ai.onnx.ml"
 
@@ -50,6 +51,27 @@ def transformed(scores: Array, transform: str) -> Array:
     if scores.shape[1] == 1 and transform != "PROBIT":
         return canonical(scores.copy())
     return canonical(np.array(_TRANSFORMS[transform](scores)))
+
+
+def fast_transformed(scores: Array, transform: str) -> Array:
+    """The same within rounding, by NumPy's functions where there are any; may use `scores`."""
+    if scores.shape[1] == 1 or transform not in ("NONE", "LOGISTIC", "SOFTMAX"):
+        return transformed(scores, transform)
+    if transform == "LOGISTIC":
+        return _fast_logistic(scores)
+    if transform == "SOFTMAX":
+        np.subtract(scores, scores.max(axis=1, keepdims=True), scores)
+        np.exp(scores, scores)
+        np.divide(scores, np.add.reduce(scores, 1, keepdims=True), scores)
+    return scores
+
+
+def _fast_logistic(scores: Array) -> Array:
+    """`1 / (1 + exp(-s))` written over `scores`; an overflow is an infinity, which gives 0."""
+    np.negative(scores, scores)
+    np.exp(scores, scores)
+    np.add(scores, constant(1, scores.dtype), scores)
+    return np.reciprocal(scores, scores)
 
 
 def two_scores(score: Array, transform: str, *, mirrored: bool) -> Array:

@@ -1,4 +1,4 @@
-"""TreeEnsemble 5, TreeEnsembleClassifier 1/3/5 and TreeEnsembleRegressor 1/3/5.
+"""TreeEnsembleClassifier 1/3/5 and TreeEnsembleRegressor 1/3/5: leaves are nodes that say so.
 
 Attributes `…_as_tensor` (3+) take the place of those without the suffix and may be float64;
 thresholds and features are compared, and votes added up, in the wider type of the two.
@@ -7,100 +7,17 @@ thresholds and features are compared, and votes added up, in the wider type of t
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from foldline.kernels.ml_scores import (
-    ML,
-    class_labels,
-    feature_rows,
-    transformed,
-    two_labels,
-    two_scores,
-)
-from foldline.kernels.ml_trees import (
-    LEAF,
-    MEMBER,
-    Forest,
-    aggregated,
-    forest_of_nodes,
-    leaves_of,
-    votes_of,
-)
-from foldline.kernels.precision import widened, widening_maker
-from foldline.kernels.registry import Array, Operand, maker
-
-_AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
-_TRANSFORMS = ("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO", "PROBIT")
+from foldline.kernels.ml_ensemble import Ensemble, ensemble_kernel
+from foldline.kernels.ml_scores import class_labels, transformed, two_labels, two_scores
+from foldline.kernels.ml_trees import forest_of_nodes, votes_of
+from foldline.kernels.registry import Array, Operand
 
 
-@maker("TreeEnsemble", domain=ML, grade="reference", exact=True)
-@widening_maker
-def tree_ensemble(
-    x: Operand,
-    *,
-    aggregate_function: int = 1,
-    leaf_targetids: Sequence[int],
-    leaf_weights: Array,
-    membership_values: Array | None = None,
-    n_targets: int | None = None,
-    nodes_falseleafs: Sequence[int],
-    nodes_falsenodeids: Sequence[int],
-    nodes_featureids: Sequence[int],
-    nodes_hitrates: Array | None = None,
-    nodes_missing_value_tracks_true: Sequence[int] | None = None,
-    nodes_modes: Array,
-    nodes_splits: Array,
-    nodes_trueleafs: Sequence[int],
-    nodes_truenodeids: Sequence[int],
-    post_transform: int = 0,
-    tree_roots: Sequence[int],
-) -> Callable[..., Array]:
-    """TreeEnsemble 5: `(N, n_targets)` in the dtype of the features `(N, F)`.
-
-    Nodes and leaves are numbered apart: a branch leads to a leaf where `nodes_trueleafs` (or
-    `nodes_falseleafs`) says so. `membership_values` lists the values of each BRANCH_MEMBER node,
-    in the order of the nodes, each list ended by NaN. Float16 is computed in float32.
-
-    Raises ValueError when the lists of members are not as many as such nodes.
-    """
-    nodes, leaves = len(nodes_modes), len(leaf_weights)
-    splits = widened(nodes_splits).copy()
-    member_nodes = np.flatnonzero(nodes_modes == MEMBER)
-    members = _members(membership_values, len(member_nodes))
-    splits[member_nodes] = np.arange(len(member_nodes))
-    missing = np.array(nodes_missing_value_tracks_true or [0] * nodes, np.bool_)
-
-    def children(ids: Sequence[int], leafs: Sequence[int]) -> Array:
-        return _with_leaves(np.where(leafs, np.array(ids) + nodes, ids), leaves)
-
-    forest = Forest(
-        _with_leaves(nodes_featureids, leaves),
-        np.concatenate([nodes_modes, np.full(leaves, LEAF)]).astype(np.uint8),
-        np.concatenate([splits, np.zeros(leaves, splits.dtype)]),
-        children(nodes_truenodeids, nodes_trueleafs),
-        children(nodes_falsenodeids, nodes_falseleafs),
-        np.concatenate([missing, np.zeros(leaves, np.bool_)]),
-        np.arange(nodes + leaves, dtype=np.intp) - nodes,
-        np.array(tree_roots, np.intp),
-        members,
-    )
-    weights = widened(leaf_weights)
-    targets = n_targets if n_targets is not None else max(leaf_targetids, default=0) + 1
-    aggregate = _AGGREGATES[aggregate_function]
-    entries = zip(range(leaves), leaf_targetids, weights.tolist(), strict=True)
-    votes = votes_of(leaves, targets, entries, aggregate, weights.dtype)
-
-    def run(x: Array) -> Array:
-        scores, _ = aggregated(leaves_of(forest, feature_rows(x)), votes, targets, aggregate)
-        return transformed(scores, _TRANSFORMS[post_transform]).astype(x.dtype, copy=False)
-
-    return run
-
-
-@maker("TreeEnsembleRegressor", domain=ML, grade="reference", exact=True)
+@ensemble_kernel("TreeEnsembleRegressor")
 def tree_ensemble_regressor(
     x: Operand,
     *,
@@ -125,7 +42,7 @@ def tree_ensemble_regressor(
     target_treeids: Sequence[int] = (),
     target_weights: Sequence[float] | None = None,
     target_weights_as_tensor: Array | None = None,
-) -> Callable[..., Array]:
+) -> Ensemble:
     """TreeEnsembleRegressor 1/3/5: float32 `(N, n_targets)` of rows of features.
 
     The votes of the leaves are joined by `aggregate_function`, then `base_values` are added.
@@ -146,15 +63,13 @@ def tree_ensemble_regressor(
     votes = votes_of(len(leaf_of), targets, entries, aggregate_function, weights.dtype)
     base = _checked(_floats(base_values, base_values_as_tensor), targets)
 
-    def run(x: Array) -> Array:
-        leaves = leaves_of(forest, feature_rows(x))
-        scores = aggregated(leaves, votes, targets, aggregate_function)[0] + base
-        return transformed(scores, post_transform).astype(np.float32, copy=False)
+    def answer(scores: Array, voted: Array) -> Array:
+        return transformed(scores + base, post_transform).astype(np.float32, copy=False)
 
-    return run
+    return Ensemble(forest, votes, targets, aggregate_function, answer)
 
 
-@maker("TreeEnsembleClassifier", domain=ML, grade="reference", exact=True)
+@ensemble_kernel("TreeEnsembleClassifier")
 def tree_ensemble_classifier(
     x: Operand,
     *,
@@ -179,7 +94,7 @@ def tree_ensemble_classifier(
     nodes_values: Sequence[float] | None = None,
     nodes_values_as_tensor: Array | None = None,
     post_transform: str = "NONE",
-) -> Callable[..., tuple[Array, Array]]:
+) -> Ensemble:
     """TreeEnsembleClassifier 1/3/5: labels `(N)` and float32 scores `(N, E)` of rows of features.
 
     Scores are sums of votes plus `base_values`; the label is that of the greatest before
@@ -210,9 +125,7 @@ def tree_ensemble_classifier(
     base = _checked(base, 1 if one_score else len(labels))
     threshold = 0.5 if len(labels) == 2 and (weights >= 0).all() else 0.0
 
-    def run(x: Array) -> tuple[Array, Array]:
-        leaves = leaves_of(forest, feature_rows(x))
-        scores, voted = aggregated(leaves, votes, len(labels), "SUM")
+    def answer(scores: Array, voted: Array) -> tuple[Array, Array]:
         if one_score:
             scores[:, only_class] += base[0]
             score = scores[:, only_class]
@@ -226,7 +139,7 @@ def tree_ensemble_classifier(
             scores = transformed(scores, post_transform)
         return chosen, scores.astype(np.float32, copy=False)
 
-    return run
+    return Ensemble(forest, votes, len(labels), "SUM", answer)
 
 
 def _floats(values: Sequence[float] | None, tensor: Array | None) -> Array:
@@ -252,20 +165,3 @@ def _entries(
     for name, target, weight in zip(names, targets, weights.tolist(), strict=True):
         if name in leaf_of:
             yield leaf_of[name], target, weight
-
-
-def _with_leaves(values: Any, leaves: int) -> Array:
-    return np.concatenate([np.asarray(values, np.intp), np.zeros(leaves, np.intp)])
-
-
-def _members(values: Array | None, nodes: int) -> Array | None:
-    """One row of values for each MEMBER node, filled up with NaN."""
-    flat = np.empty(0, np.float32) if values is None else widened(values)
-    ends = np.flatnonzero(np.isnan(flat))
-    if len(ends) != nodes:
-        raise ValueError(f"{len(ends)} lists of membership values for {nodes} BRANCH_MEMBER nodes")
-    lists = np.split(flat, ends + 1)[:nodes]
-    table = np.full((nodes, max(map(len, lists), default=0)), np.nan, flat.dtype)
-    for row, found in zip(table, lists, strict=True):
-        row[: len(found)] = found
-    return table

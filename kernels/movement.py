@@ -14,7 +14,7 @@ def concat_1(*inputs: Array, axis: int | None = None, out: Array | None = None) 
     return concat(*inputs, axis=1 if axis is None else axis, out=out)
 
 
-@kernel("Concat", since=4, exact=True)
+@kernel("Concat", since=4, exact=True, any_order=True)
 def concat(*inputs: Array, axis: int, out: Array | None = None) -> Array:
     """Concat 4+: join tensors of one dtype along `axis`; the other sizes must agree."""
     return np.concatenate(inputs, axis, out=out)

@@ -1,14 +1,13 @@
-"""Layer, RMS, group, instance, mean-variance and Lp normalisation.
+"""Layer, RMS, mean-variance and Lp normalisation.
 
-The first four bring the rows of a matrix to mean 0 and variance 1; they differ in what a row is
-and in the scale and bias that follow. Statistics are float32 at least, float64 for float64 and
-where `stash_type` is double.
+Statistics are float32 at least, float64 for float64 and where `stash_type` is double.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import cache
 
 import numpy as np
 
@@ -21,6 +20,7 @@ from foldline.kernels.precision import (
     working_dtype,
 )
 from foldline.kernels.registry import Array, Operand, kernel, maker
+from foldline.kernels.ufuncs import constant
 from foldline.kernels.windows import even_spans
 from foldline.support.dtypes import BY_CODE
 
@@ -34,21 +34,33 @@ def centre_rows(rows: Array, epsilon: float, out: Array) -> tuple[Array, Array]:
 
     All float of one dtype; `out` may be `rows`. The variance is that of the population.
     """
-    mean = row_sums(rows) / rows.dtype.type(rows.shape[1])
-    np.subtract(rows, mean[:, None], out=out)
+    mean = row_sums(rows)
+    np.divide(mean, constant(rows.shape[1], rows.dtype), mean)
+    np.subtract(rows, mean[:, None], out)
     return mean, _inverse_root(np.vecdot(out, out), rows.shape[1], epsilon)
 
 
 def row_sums(rows: Array) -> Array:
     """The sum of each row of a matrix."""
     if rows.shape[1] <= LONGEST_DOT:
-        return np.matmul(rows, np.ones(rows.shape[1], rows.dtype))
+        return np.matmul(rows, _ones(rows.shape[1], rows.dtype))
     return np.add.reduce(rows, axis=1)
 
 
+@cache
+def _ones(count: int, dtype: np.dtype[np.generic]) -> Array:
+    ones = np.ones(count, dtype)
+    ones.flags.writeable = False
+    return ones
+
+
 def _inverse_root(squares: Array, count: int, epsilon: float) -> Array:
-    kind = squares.dtype.type
-    return kind(1) / np.sqrt(squares / kind(count) + kind(epsilon))
+    """`1 / sqrt(squares / count + epsilon)`, written over `squares`."""
+    kind = squares.dtype
+    np.divide(squares, constant(count, kind), squares)
+    np.add(squares, constant(epsilon, kind), squares)
+    np.sqrt(squares, squares)
+    return np.divide(constant(1, kind), squares, squares)
 
 
 @kernel("LayerNormalization")
@@ -93,7 +105,7 @@ def layer_normalization(
     """LayerNormalization 17, in place and some rows at a time."""
     axis %= len(x.shape)
     rows, length = math.prod(x.shape[:axis]), math.prod(x.shape[axis:])
-    spans = _row_spans(rows, length, x.dtype)
+    spans = row_spans(rows, length, x.dtype)
     stash = BY_CODE[stash_type].numpy
     statistics_shape = (*x.shape[:axis], *(1,) * (len(x.shape) - axis))
 
@@ -104,26 +116,24 @@ def layer_normalization(
         source, result = x.reshape(rows, length), out.reshape(rows, length)
         factor = _spread(scale, x.shape, axis)
         shift = None if bias is None else _spread(bias, x.shape, axis)
-        mean, inverse = np.empty(rows, x.dtype), np.empty(rows, x.dtype)
+        statistics = np.empty((2, rows), x.dtype) if output_count > 1 else None
 
         def tile(index: int) -> None:
             span = slice(*spans[index])
             part = result[span]
-            mean[span], inverse[span] = centre_rows(source[span], epsilon, part)
-            np.multiply(part, inverse[span, None], out=part)
-            np.multiply(part, _rows_of(factor, span), out=part)
+            mean, inverse = centre_rows(source[span], epsilon, part)
+            np.multiply(part, inverse[:, None], part)
+            np.multiply(part, _rows_of(factor, span), part)
             if shift is not None:
-                np.add(part, _rows_of(shift, span), out=part)
+                np.add(part, _rows_of(shift, span), part)
+            if statistics is not None:
+                statistics[:, span] = mean, inverse
 
         if out.size:
             parallel_for(len(spans), tile)
-        if output_count == 1:
+        if statistics is None:
             return out
-        return (
-            out,
-            mean.reshape(statistics_shape).astype(stash),
-            inverse.reshape(statistics_shape).astype(stash),
-        )
+        return (out, *(row.reshape(statistics_shape).astype(stash) for row in statistics))
 
     return run
 
@@ -165,7 +175,7 @@ def rms_normalization(
         return run_plain
     axis %= len(x.shape)
     rows, length = math.prod(x.shape[:axis]), math.prod(x.shape[axis:])
-    spans = _row_spans(rows, length, x.dtype)
+    spans = row_spans(rows, length, x.dtype)
 
     def run(x: Array, scale: Array, *, out: Array | None = None) -> Array:
         out = np.empty(x.shape, x.dtype) if out is None else out
@@ -186,7 +196,8 @@ def rms_normalization(
     return run
 
 
-def _row_spans(rows: int, length: int, dtype: np.dtype[np.generic]) -> list[tuple[int, int]]:
+def row_spans(rows: int, length: int, dtype: np.dtype[np.generic]) -> list[tuple[int, int]]:
+    """Spans of the rows of a matrix that are worth a tile each."""
     return even_spans(rows, -(-rows * length * dtype.itemsize // TILE_BYTES))
 
 
@@ -204,80 +215,6 @@ def _spread(factor: Array, shape: tuple[int, ...], axis: int) -> Array:
 
 def _rows_of(factor: Array, span: slice) -> Array:
     return factor if len(factor) == 1 else factor[span]
-
-
-@kernel("InstanceNormalization", inplace=(0,))
-@widening
-def instance_normalization(
-    x: Array,
-    scale: Array,
-    bias: Array,
-    *,
-    consumed_inputs: Sequence[int] | None = None,
-    epsilon: float = 1e-5,
-    out: Array | None = None,
-) -> Array:
-    """InstanceNormalization 1/6/22: standardise each channel of each image."""
-    return _normalise_groups(x, scale, bias, x.shape[1], epsilon, out)
-
-
-@kernel("GroupNormalization", until=21, inplace=(0,))
-@widening
-def group_normalization_18(
-    x: Array,
-    scale: Array,
-    bias: Array,
-    *,
-    num_groups: int,
-    epsilon: float = 1e-5,
-    out: Array | None = None,
-) -> Array:
-    """GroupNormalization 18: scale and bias have one entry a group."""
-    size = x.shape[1] // num_groups
-    return _normalise_groups(
-        x, np.repeat(scale, size), np.repeat(bias, size), num_groups, epsilon, out
-    )
-
-
-@kernel("GroupNormalization", since=21, inplace=(0,))
-@widening
-def group_normalization(
-    x: Array,
-    scale: Array,
-    bias: Array,
-    *,
-    num_groups: int,
-    epsilon: float = 1e-5,
-    stash_type: int = 1,
-    out: Array | None = None,
-) -> Array:
-    """GroupNormalization 21: scale and bias have one entry a channel."""
-    return _normalise_groups(x, scale, bias, num_groups, epsilon, out)
-
-
-def _normalise_groups(
-    x: Array, scale: Array, bias: Array, groups: int, epsilon: float, out: Array | None
-) -> Array:
-    out = np.empty(x.shape, x.dtype) if out is None else out
-    if not out.size:
-        return out
-    batch, channels, size = x.shape[0], x.shape[1], math.prod(x.shape[2:])
-    per_group = channels // groups
-    source = x.reshape(batch * groups, per_group * size)
-    result = out.reshape(source.shape)
-    factors = np.tile(scale.reshape(groups, per_group), (batch, 1))
-    shifts = np.tile(bias.reshape(groups, per_group), (batch, 1))
-    spans = _row_spans(*source.shape, x.dtype)
-
-    def tile(index: int) -> None:
-        span = slice(*spans[index])
-        _, inverse = centre_rows(source[span], epsilon, result[span])
-        part = result[span].reshape(-1, per_group, size)
-        np.multiply(part, (factors[span] * inverse[:, None])[..., None], out=part)
-        np.add(part, shifts[span, :, None], out=part)
-
-    parallel_for(len(spans), tile)
-    return out
 
 
 @kernel("MeanVarianceNormalization")

@@ -20,9 +20,9 @@ import numpy as np
 
 from foldline.kernels.epilogue import Apply
 from foldline.kernels.exact_products import product
-from foldline.kernels.matmul import Tile, by_rows, matrix_product, product_tiles
 from foldline.kernels.parallel import parallel_for
 from foldline.kernels.registry import Array
+from foldline.kernels.tiled_products import Tile, by_rows, flat_product, product_tiles
 
 Span: TypeAlias = "slice[int, int, None]"
 
@@ -147,7 +147,7 @@ def _parts(path: Path, packed: Array, n: int, k: int) -> Iterator[tuple[Array, S
 def _by_blas(a: Array, b: Array, out: Array, apply: Apply | None) -> None:
     (m, k), n = a.shape, b.shape[1]
     is_vector = 1 in (m, n)
-    matrix_product(m, k, n)(by_rows(a, is_vector), by_rows(b, is_vector), out, apply)
+    flat_product(m, k, n, a.dtype)(by_rows(a, is_vector), by_rows(b, is_vector), out, apply)
 
 
 def _in_tiles(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -94,14 +95,23 @@ def _pad(data: Array, pads: Pads, mode: str, value: Any, out: Array | None) -> A
     if mode == "constant":
         return _pad_constant(data, added, value, out)
     result = data
-    for axis, (before, after) in enumerate(added):
-        if before or after:
-            at = np.arange(-before, data.shape[axis] + after, dtype=np.intp)
-            result = result.take(_SOURCE[mode](at, data.shape[axis]), axis)
+    padded = [axis for axis, pair in enumerate(added) if pair != (0, 0)]
+    for axis in padded:
+        places = _places(mode, *added[axis], data.shape[axis])
+        if axis == padded[-1] and out is not None and data.size:
+            # With the default mode, take would fill a buffer first and copy it to `out`.
+            return result.take(places, axis, out=out, mode="clip")
+        result = result.take(places, axis)
     if out is None:
         return result.copy() if result is data else result
     np.copyto(out, result)
     return out
+
+
+@lru_cache(maxsize=256)
+def _places(mode: str, before: int, after: int, size: int) -> npt.NDArray[np.intp]:
+    """Which element of an axis stands at each place of the padded one."""
+    return _SOURCE[mode](np.arange(-before, size + after, dtype=np.intp), size)
 
 
 def _cropped(data: Array, pads: Pads) -> Array:

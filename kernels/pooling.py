@@ -11,11 +11,12 @@ from typing import Any
 
 import numpy as np
 
-from foldline.kernels.global_pooling import global_average_pool
+from foldline.kernels.global_pooling import global_average_step
 from foldline.kernels.max_pool_indices import max_pool_with_indices
+from foldline.kernels.pool_channels_last import pool_pixels_step
 from foldline.kernels.precision import widening, widening_maker
 from foldline.kernels.registry import Array, Operand, Step, kernel, maker
-from foldline.kernels.window_passes import Combine, Map, separable_step
+from foldline.kernels.window_passes import Combine, Map, copy, separable_step
 from foldline.kernels.windows import Window, sliding_window
 
 
@@ -85,7 +86,7 @@ def _over_taps(combine: Combine, x: Array, window: Window, identity: float) -> A
     return out
 
 
-@maker("MaxPool")
+@maker("MaxPool", any_order=True)
 @widening_maker
 def max_pool(
     x: Operand,
@@ -105,13 +106,13 @@ def max_pool(
     if output_count > 1:
 
         def run(x: Array, *, out: Array | None = None) -> tuple[Array, Array]:
-            return max_pool_with_indices(x, window, storage_order, out)
+            return max_pool_with_indices(np.ascontiguousarray(x), window, storage_order, out)
 
         return Step(run)
-    return separable_step(x, window, np.maximum, lowest(x.dtype))
+    return _pooling_step(x, window, np.maximum, lowest(x.dtype))
 
 
-@maker("AveragePool")
+@maker("AveragePool", any_order=True)
 @widening_maker
 def average_pool(
     x: Operand,
@@ -128,18 +129,36 @@ def average_pool(
     """AveragePool 1/7/10/11/19/22, axis by axis."""
     window = pool_window(x.shape, kernel_shape, strides, dilations, pads, auto_pad, ceil_mode)
     counts = window_counts(window, count_include_pad, x.dtype)
-    divisor = counts.flat[0] if counts.size and (counts == counts.flat[0]).all() else counts
+    is_even = counts.size and (counts == counts.flat[0]).all()
+    divisor = counts.flat[0] if is_even else counts
 
     def average(total: Array, target: Array) -> None:
         np.divide(total, divisor, out=target)
 
     if _is_global(window):
+        return global_average_step(x)
+    if is_even or not x.channels_last:
+        return _pooling_step(x, window, np.add, 0, after=average)
+    total = _pooling_step(x, window, np.add, 0)
 
-        def run(x: Array, *, out: Array | None = None) -> Array:
-            return global_average_pool(x, out=out)
+    def run_pixels(x: Array, *, scratch: Array, out: Array | None = None) -> Array:
+        result = total.run(x, scratch=scratch, out=out)
+        average(result, result)
+        return result
 
-        return Step(run)
-    return separable_step(x, window, np.add, 0, after=average)
+    return Step(run_pixels, total.scratch_bytes, channels_last=True)
+
+
+def _pooling_step(
+    x: Operand,
+    window: Window,
+    combine: Combine,
+    identity: float,
+    before: Map | None = None,
+    after: Map = copy,
+) -> Step:
+    step = pool_pixels_step if x.channels_last else separable_step
+    return step(x, window, combine, identity, before, after)
 
 
 def _is_global(window: Window) -> bool:
@@ -147,7 +166,7 @@ def _is_global(window: Window) -> bool:
     return window.kernel == window.spatial and not pads
 
 
-@maker("LpPool")
+@maker("LpPool", any_order=True)
 @widening_maker
 def lp_pool(
     x: Operand,
@@ -164,7 +183,7 @@ def lp_pool(
     """LpPool 1/2/11/18/22, axis by axis."""
     shape = kernel_shape or x.shape[2:]
     window = pool_window(x.shape, shape, strides, dilations, pads, auto_pad, ceil_mode)
-    return separable_step(x, window, np.add, 0, *_lp_maps(p))
+    return _pooling_step(x, window, np.add, 0, *_lp_maps(p))
 
 
 def _lp_maps(p: float) -> tuple[Map, Map]:

@@ -14,6 +14,7 @@ from typing import Any, TypeVar, cast
 import ml_dtypes
 import numpy as np
 
+from foldline.kernels.half import HALF, SINGLE, onto_halves, round_to_half, widen_half
 from foldline.kernels.registry import Array, Operand, Step
 
 _DOUBLE = 11
@@ -44,11 +45,16 @@ def working_dtype(dtype: np.dtype[Any], stash_type: int = 1) -> np.dtype[Any]:
 
 def widened(array: Array, stash_type: int = 1) -> Array:
     """`array` in its working dtype; itself when it is there already."""
-    return array.astype(working_dtype(array.dtype, stash_type), copy=False)
+    working = working_dtype(array.dtype, stash_type)
+    if array.dtype == HALF and working == SINGLE:
+        return widen_half(array)
+    return array.astype(working, copy=False)
 
 
 def rounded(array: Array, dtype: np.dtype[Any], out: Array | None = None) -> Array:
     """`array` as `dtype`, in `out` if given."""
+    if dtype == HALF and array.dtype == SINGLE:
+        return round_to_half(array, out)
     if out is None:
         return array.astype(dtype, copy=False)
     np.copyto(out, array, casting="unsafe")
@@ -57,6 +63,8 @@ def rounded(array: Array, dtype: np.dtype[Any], out: Array | None = None) -> Arr
 
 def stepped(x: Array, dtype: np.dtype[Any]) -> Array:
     """`x` rounded to `dtype`, in the working dtype of that: what a step of a body hands on."""
+    if dtype == HALF and x.dtype == SINGLE:
+        return onto_halves(x)
     return widened(x.astype(dtype, copy=False))
 
 

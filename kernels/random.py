@@ -42,7 +42,7 @@ def random_normal_like(
     seed: float | None = None,
 ) -> Array:
     """RandomNormalLike 1/22: RandomNormal of the input's shape and, by default, dtype."""
-    return _normal(x.shape, _like(x, dtype), mean, scale, seed)
+    return _normal(x.shape, like(x, dtype), mean, scale, seed)
 
 
 @kernel("RandomUniform", exact=True)
@@ -68,7 +68,7 @@ def random_uniform_like(
     seed: float | None = None,
 ) -> Array:
     """RandomUniformLike 1/22: RandomUniform of the input's shape and, by default, dtype."""
-    return _uniform(x.shape, _like(x, dtype), low, high, seed)
+    return _uniform(x.shape, like(x, dtype), low, high, seed)
 
 
 @kernel("Bernoulli", exact=True)
@@ -78,7 +78,7 @@ def bernoulli(x: Array, *, dtype: int | None = None, seed: float | None = None) 
     `dtype` is any number type or bool, by default the input's.
     """
     probability = widened(x)
-    drawn = _generator(seed).random(x.shape, probability.dtype) < probability
+    drawn = generator(seed).random(x.shape, probability.dtype) < probability
     return convert(np.asarray(drawn), x.dtype if dtype is None else BY_CODE[dtype].numpy)
 
 
@@ -95,25 +95,26 @@ def multinomial(
     # Below the last sum, which is exactly 1, for any number drawn: no class is out of range.
     cumulative = np.cumsum(weights, axis=1)
     cumulative /= cumulative[:, -1:]
-    drawn = _generator(seed).random((len(x), sample_size))
+    drawn = generator(seed).random((len(x), sample_size))
     result = np.empty((len(x), sample_size), BY_CODE[dtype].numpy)
     for row, sums, numbers in zip(result, cumulative, drawn, strict=True):
         row[:] = np.searchsorted(sums, numbers, side="right")
     return result
 
 
-def _generator(seed: float | None) -> Any:
+def generator(seed: float | None) -> Any:
     """A np.random.Generator; Any, as its methods are typed for literal dtypes only."""
     if seed is None:
         return np.random.default_rng()
     return np.random.Generator(np.random.PCG64(int(np.float32(seed).view(np.uint32))))
 
 
-def _like(x: Array, dtype: int | None) -> np.dtype[Any]:
+def like(x: Array, dtype: int | None) -> np.dtype[Any]:
+    """The dtype that is asked for, by default that of `x`."""
     return x.dtype if dtype is None else BY_CODE[dtype].numpy
 
 
-def _drawn_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
+def drawn_dtype(dtype: np.dtype[Any]) -> np.dtype[Any]:
     """float64 or float32; ValueError for what is no float."""
     if dtype not in _FLOATS:
         raise ValueError(f"random numbers are asked for as {dtype}, which is no float type")
@@ -126,14 +127,14 @@ _FLOATS = frozenset(BY_CODE[code].numpy for code in (1, 10, 11, 16))
 def _normal(
     shape: tuple[int, ...], dtype: np.dtype[Any], mean: float, scale: float, seed: float | None
 ) -> Array:
-    wide = _drawn_dtype(dtype)
-    drawn = _generator(seed).standard_normal(shape, wide)
+    wide = drawn_dtype(dtype)
+    drawn = generator(seed).standard_normal(shape, wide)
     return np.asarray(drawn * wide.type(scale) + wide.type(mean)).astype(dtype)
 
 
 def _uniform(
     shape: tuple[int, ...], dtype: np.dtype[Any], low: float, high: float, seed: float | None
 ) -> Array:
-    wide = _drawn_dtype(dtype)
-    drawn = _generator(seed).random(shape, wide)
+    wide = drawn_dtype(dtype)
+    drawn = generator(seed).random(shape, wide)
     return np.asarray(drawn * wide.type(high - low) + wide.type(low)).astype(dtype)

@@ -25,8 +25,13 @@ Step = Callable[[Array, State], State]
 
 Product = Callable[[Array], Array]
 """From the rows of a matrix to those of its product with weights."""
-Multiply = Callable[[Array, Array], Array]
-"""A product of two matrices."""
+Multiplier = Callable[[Array], Product]
+"""From a matrix to products with it; what it can prepare, it prepares once."""
+
+
+def by_matmul(weights: Array) -> Product:
+    """The Multiplier of `numpy.matmul`."""
+    return lambda rows: np.matmul(rows, weights)
 
 
 @dataclass(frozen=True)
@@ -171,7 +176,7 @@ def rnn(
         activations, activation_alpha, activation_beta, ("Tanh",), len(directions(direction))
     )
     return rnn_layer(
-        x, w, r, b, sequence_lens, initial_h, functions, np.matmul, clip, direction, layout
+        x, w, r, b, sequence_lens, initial_h, functions, by_matmul, clip, direction, layout
     )
 
 
@@ -183,7 +188,7 @@ def rnn_layer(
     lengths: Array | None,
     initial_h: Array | None,
     functions: Sequence[Sequence[Activation]],
-    multiply: Multiply,
+    multiplier: Multiplier,
     clip: float | None,
     direction: str,
     layout: int,
@@ -193,13 +198,13 @@ def rnn_layer(
 
     def cell(d: int) -> Cell:
         (f,) = functions[d]
-        weights, recurrence = widened(w[d]).T, widened(r[d]).T
+        project, recur = multiplier(widened(w[d]).T), multiplier(widened(r[d]).T)
         bias_w, bias_r = biases(b, d, r.shape[1])
 
         def step(projected: Array, state: State) -> State:
-            return (f(clipped(projected + multiply(state[0], recurrence))),)
+            return (f(clipped(projected + recur(state[0]))),)
 
-        return Cell(bias_w + bias_r, step, lambda rows: multiply(rows, weights))
+        return Cell(bias_w + bias_r, step, project)
 
     return run_layer(x, w, [initial_h], lengths, cell, r.shape[-1], direction, layout)
 
@@ -230,7 +235,7 @@ def gru(
     )  # fmt: skip
     after = bool(linear_before_reset)
     return gru_layer(
-        x, w, r, b, sequence_lens, initial_h, functions, np.matmul, clip, direction, layout, after
+        x, w, r, b, sequence_lens, initial_h, functions, by_matmul, clip, direction, layout, after
     )
 
 
@@ -242,7 +247,7 @@ def gru_layer(
     lengths: Array | None,
     initial_h: Array | None,
     functions: Sequence[Sequence[Activation]],
-    multiply: Multiply,
+    multiplier: Multiplier,
     clip: float | None,
     direction: str,
     layout: int,
@@ -255,27 +260,37 @@ def gru_layer(
 
     def cell(d: int) -> Cell:
         f, g = functions[d]
-        weights, recurrence = widened(w[d]).T, widened(r[d]).T
+        project, recurrence = multiplier(widened(w[d]).T), widened(r[d]).T
         bias_w, bias_r = biases(b, d, r.shape[1])
         bias = bias_w + bias_r
         if linear_before_reset:
             bias[hidden] = bias_w[hidden]  # the other is part of what the reset gate scales
 
-        def reset_before(projected: Array, state: State) -> State:
-            (h,) = state
-            z, reset = _halves(f(clipped(projected[:, gates] + multiply(h, recurrence[:, gates]))))
-            new = g(clipped(projected[:, hidden] + multiply(reset * h, recurrence[:, hidden])))
-            return ((1 - z) * new + z * h,)
+        def reset_before() -> Step:
+            to_gates, to_hidden = (multiplier(recurrence[:, part]) for part in (gates, hidden))
 
-        def reset_after(projected: Array, state: State) -> State:
-            (h,) = state
-            recurred = multiply(h, recurrence)
-            z, reset = _halves(f(clipped(projected[:, gates] + recurred[:, gates])))
-            new = g(clipped(projected[:, hidden] + reset * (recurred[:, hidden] + bias_r[hidden])))
-            return ((1 - z) * new + z * h,)
+            def step(projected: Array, state: State) -> State:
+                (h,) = state
+                z, reset = _halves(f(clipped(projected[:, gates] + to_gates(h))))
+                new = g(clipped(projected[:, hidden] + to_hidden(reset * h)))
+                return ((1 - z) * new + z * h,)
 
-        step = reset_after if linear_before_reset else reset_before
-        return Cell(bias, step, lambda rows: multiply(rows, weights))
+            return step
+
+        def reset_after() -> Step:
+            recur = multiplier(recurrence)
+
+            def step(projected: Array, state: State) -> State:
+                (h,) = state
+                recurred = recur(h)
+                z, reset = _halves(f(clipped(projected[:, gates] + recurred[:, gates])))
+                inner = reset * (recurred[:, hidden] + bias_r[hidden])
+                new = g(clipped(projected[:, hidden] + inner))
+                return ((1 - z) * new + z * h,)
+
+            return step
+
+        return Cell(bias, reset_after() if linear_before_reset else reset_before(), project)
 
     return run_layer(x, w, [initial_h], lengths, cell, size, direction, layout)
 

@@ -90,11 +90,15 @@ def _first_reduced(x: Array, axes: Axes) -> int:
     """The axis from which on all are reduced, or the rank when it is not like that."""
     if x.dtype.kind != "f" or not x.flags.c_contiguous:
         return x.ndim
-    if axes is None:
-        return 0
-    first = x.ndim - len(axes)
-    reduced = sorted(normalize_axis_tuple(axes, x.ndim))
-    return first if reduced == list(range(first, x.ndim)) else x.ndim
+    return 0 if axes is None else _first_of_last(axes, x.ndim)
+
+
+@lru_cache(maxsize=256)
+def _first_of_last(axes: tuple[int, ...], rank: int) -> int:
+    """The first of `axes` if they are the last ones of all, else the rank."""
+    first = rank - len(axes)
+    reduced = sorted(normalize_axis_tuple(axes, rank))
+    return first if reduced == list(range(first, rank)) else rank
 
 
 for _op_type, _rows, _longest, _body, _axes_input_since in (

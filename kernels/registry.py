@@ -48,6 +48,8 @@ class Operand:
     dtype: np.dtype[Any]
     value: Array | None = None
     """The array, when it is constant for the life of the plan; read-only."""
+    channels_last: bool = False
+    """Whether its channels are innermost in memory, see `foldline.kernels.channels_last`."""
 
 
 @dataclass(frozen=True)
@@ -58,6 +60,11 @@ class Step:
     """Takes the arrays in input order, `out=` where the maker's signature has `out`, and
     `scratch=`, a 64-byte aligned uint8 vector of `scratch_bytes`, when that is not zero."""
     scratch_bytes: int = 0
+    channels_last: bool = False
+    """Whether `out` had best be an array whose channels are innermost in memory."""
+    bind: Callable[..., Callable[[], Any]] | None = None
+    """Given what `run` is given, `out` included, when that will not move: what computes on it.
+    Views are taken once; on a few elements they take longer than the arithmetic."""
 
 
 @dataclass(frozen=True)
@@ -80,6 +87,8 @@ class Kernel:
     """Names of the ONNX attributes it takes."""
     reserved: frozenset[str] = field(repr=False)
     """Which of RESERVED it takes."""
+    any_order: bool = False
+    """Inputs and `out` may have their channels innermost in memory, and the bits are the same."""
 
     @property
     def where(self) -> str:
@@ -99,6 +108,7 @@ def kernel(
     inplace: Sequence[int] = (),
     view: bool = False,
     exact: bool = False,
+    any_order: bool = False,
 ) -> Callable[[Function], Function]:
     """Register a plain function for operators at schema versions `since <= v < until`.
 
@@ -107,7 +117,8 @@ def kernel(
     that it serves exact mode as well.
     """
     grades: tuple[Grade, ...] = (grade, "exact") if exact else (grade,)
-    return _registrar(op_types, since, until, domain, grades, False, tuple(inplace), view)
+    traits = (False, tuple(inplace), view, any_order)
+    return _registrar(op_types, since, until, domain, grades, *traits)
 
 
 def maker(
@@ -119,10 +130,12 @@ def maker(
     inplace: Sequence[int] = (),
     view: bool = False,
     exact: bool = False,
+    any_order: bool = False,
 ) -> Callable[[Function], Function]:
     """Register a maker: it is given `Operand`s and returns the closure or `Step` to run."""
     grades: tuple[Grade, ...] = (grade, "exact") if exact else (grade,)
-    return _registrar(op_types, since, until, domain, grades, True, tuple(inplace), view)
+    traits = (True, tuple(inplace), view, any_order)
+    return _registrar(op_types, since, until, domain, grades, *traits)
 
 
 def find_kernel(
@@ -180,6 +193,7 @@ def _registrar(
     is_maker: bool,
     inplace: tuple[int, ...],
     view: bool,
+    any_order: bool,
 ) -> Callable[[Function], Function]:
     def register(function: Function) -> Function:
         parameters = inspect.signature(function).parameters.values()
@@ -197,6 +211,7 @@ def _registrar(
                 view,
                 frozenset(keywords.difference(RESERVED)),
                 frozenset(keywords.intersection(RESERVED)),
+                any_order,
             )
             _refuse_overlap(entry)
             _TABLE.setdefault((domain, op_type), []).append(entry)

@@ -174,16 +174,32 @@ class PaddedCopy:
         for border in self.borders:
             target[border] = outside
 
+    def bound(self, source: Array, target: Array) -> Callable[[], None]:
+        """The same, with 0 outside, for arrays that will not move."""
+        inside, seen = target[self.target], source[self.source]
+        borders = [target[border] for border in self.borders]
+
+        def fill() -> None:
+            np.copyto(inside, seen)
+            for border in borders:
+                border.fill(0)
+
+        return fill
+
 
 def for_lanes(items: int, body: Callable[[int, int], None]) -> None:
-    """Run `body(item, lane)` for every item; items of one lane never run at the same time."""
-    lanes = lanes_for(items)
+    """Run `body(item, lane)` for every item; items of one lane never run at the same time.
+
+    A lane takes the next item whenever it is free, so one thread stays in one lane, whose scratch
+    is in its cache.
+    """
+    queue = iter(range(items))
 
     def lane_body(lane: int) -> None:
-        for item in range(lane, items, lanes):
+        for item in queue:
             body(item, lane)
 
-    parallel_for(lanes, lane_body)
+    parallel_for(lanes_for(items), lane_body)
 
 
 def lanes_for(items: int) -> int:

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
-from foldline.lowering.routine import Routine
 from foldline.lowering.steps import BoundCall
 
 Roots: TypeAlias = dict[int, frozenset[int]]
@@ -14,11 +13,10 @@ Roots: TypeAlias = dict[int, frozenset[int]]
 NO_ROOTS: frozenset[int] = frozenset()
 
 
-def alias_roots(routine: Routine) -> Roots:
+def alias_roots(calls: Iterable[BoundCall], inputs: Iterable[int]) -> Roots:
     """The roots of every slot, whatever the shapes are."""
-    inputs = range(routine.layout.inputs.start, routine.layout.inputs.stop)
     roots: Roots = {slot: frozenset((slot,)) for slot in inputs}
-    for call in routine.calls:
+    for call in calls:
         note_roots(call, roots)
     return roots
 
@@ -39,15 +37,17 @@ def note_roots(call: BoundCall, roots: Roots) -> None:
         roots[slot] = shared if is_view_only else shared | {slot}
 
 
-def owners(routine: Routine) -> tuple[int | None, ...]:
+def owners(
+    calls: Sequence[BoundCall], inputs: Iterable[int], outputs: Sequence[int]
+) -> tuple[int | None, ...]:
     """For each output, the slot whose fresh memory it alone holds; None where it needs a copy.
 
     A value leaves without a copy when a kernel allocated it, or what it is a view of, and no
     other output shares that.
     """
-    roots = alias_roots(routine)
-    fresh = {s for call in routine.calls if not call.kernel.view for s in call.results}
-    held = [roots.get(slot, NO_ROOTS) for slot in routine.layout.outputs]
+    roots = alias_roots(calls, inputs)
+    fresh = {s for call in calls if not call.kernel.view for s in call.results}
+    held = [roots.get(slot, NO_ROOTS) for slot in outputs]
     return tuple(_owner(root_set, held, fresh) for root_set in held)
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -18,7 +17,8 @@ from foldline.dialects.plan import CallOp, ConstantOp, ReturnOp
 from foldline.kernels.compact import widening_inputs
 from foldline.kernels.control_flow import ValueType
 from foldline.kernels.registry import Grade, Kernel, find_kernel
-from foldline.lowering.routine import BoundBody, Layout, Routine
+from foldline.lowering.bodies import BodyProgram
+from foldline.lowering.routine import Layout, Routine
 from foldline.lowering.steps import BoundCall
 from foldline.support.errors import UnsupportedOperator
 
@@ -157,11 +157,11 @@ def _dtypes(call: CallOp) -> tuple[np.dtype[Any] | None, ...]:
     return tuple(value_type(result.type).dtype for result in call.results)
 
 
-def _bodies(call: CallOp) -> dict[str, partial[BoundBody]]:
-    bodies: dict[str, partial[BoundBody]] = {}
+def _bodies(call: CallOp) -> dict[str, BodyProgram]:
+    bodies: dict[str, BodyProgram] = {}
     for name, block in call.bodies.items():
         routine, _ = bind_block(block, call.capture_count, _declared(call, block))
-        bodies[name] = partial(BoundBody, routine)
+        bodies[name] = BodyProgram(routine)
     return bodies
 
 

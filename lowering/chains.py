@@ -34,8 +34,10 @@ def note_spans(planned: Sequence[PlannedCall], fixed: Mapping[int, Any]) -> None
                 call.span = span
 
 
-def _kind(planned: PlannedCall, fixed: Mapping[int, Any]) -> tuple[int, tuple[int, ...]] | None:
-    """The chain and the shape of a call that can run part by part, else None."""
+def _kind(
+    planned: PlannedCall, fixed: Mapping[int, Any]
+) -> tuple[int, tuple[int, ...], bool] | None:
+    """The chain, the shape and the memory order of a call that can run part by part, else None."""
     call = planned.call
     is_plain = planned.kind == "out" and not call.kernel.is_maker and planned.scratch is None
     if not call.chain or not is_plain or any(slot not in fixed for slot in call.inputs if slot):
@@ -43,12 +45,12 @@ def _kind(planned: PlannedCall, fixed: Mapping[int, Any]) -> tuple[int, tuple[in
     result: Array = fixed[call.results[0]]
     if result.nbytes < LEAST_BYTES or len(call.results) > 1:
         return None
-    return call.chain, result.shape
+    return call.chain, result.shape, planned.sees_memory
 
 
 def tiled(calls: Sequence[PlannedCall], frame: Frame) -> Callable[[], None]:
     """The step of calls whose results have places in the frame already."""
-    result: Array = frame[calls[-1].call.results[0]]
+    result: Array = calls[-1].seen(frame[calls[-1].call.results[0]])
     axis = next(place for place, size in enumerate(result.shape) if size > 1)
     parts = min(result.shape[axis], -(-result.nbytes // PART_BYTES))
     steps = [
@@ -67,8 +69,9 @@ def _on_part(
     planned: PlannedCall, frame: Frame, axis: int, start: int, stop: int
 ) -> Callable[[], Any]:
     call = planned.call
-    result: Array = frame[call.results[0]]
-    inputs = [_part(frame[slot], result.ndim, axis, start, stop) for slot in call.inputs]
+    result: Array = planned.seen(frame[call.results[0]])
+    arrays = [planned.seen(frame[slot]) for slot in call.inputs]
+    inputs = [_part(array, result.ndim, axis, start, stop) for array in arrays]
     return partial(planned.run, *inputs, out=_part(result, result.ndim, axis, start, stop))
 
 

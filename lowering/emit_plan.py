@@ -46,7 +46,12 @@ from foldline.dialects.onnx.structure import (
     CallOp as FunctionCallOp,
 )
 from foldline.dialects.onnx.tensor import TensorAttr
-from foldline.dialects.onnx.traits import DataDependentShape, NonDeterministic, ReadsShapeOnly
+from foldline.dialects.onnx.traits import (
+    DataDependentShape,
+    ElementWise,
+    NonDeterministic,
+    ReadsShapeOnly,
+)
 from foldline.dialects.plan import CallOp, ConstantOp, ProgramOp
 from foldline.dialects.plan import ReturnOp as PlanReturnOp
 from foldline.lowering.order_operations import mark_last_uses, ordered
@@ -305,6 +310,7 @@ def _facts(op: NodeOp, regions: Sequence[Region]) -> tuple[str, ...]:
         "random": is_random,
         "reads-shape": op.has_trait(ReadsShapeOnly),
         "open-shape": is_open,
+        "element-wise": op.has_trait(ElementWise),
     }
     return tuple(word for word, holds in table.items() if holds)
 

@@ -10,13 +10,13 @@ inputs: this is a taint analysis that has the values at hand.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from foldline.kernels.registry import Array
-from foldline.lowering.routine import Routine
 from foldline.lowering.steps import BoundCall, Frame, is_array
 
 
@@ -42,14 +42,21 @@ Fact: TypeAlias = Known | Shaped | Literal["open"]
 class Facts:
     """The facts of one routine, collected while it runs."""
 
-    def __init__(self, routine: Routine, frame: Frame):
-        """Start from a frame whose inputs are in place."""
-        inputs = range(routine.layout.inputs.start, routine.layout.inputs.stop)
-        self._facts: dict[int, Fact] = {s: Known(frame[s]) for s in routine.constant_slots}
-        self._facts.update((slot, _shaped(frame[slot])) for slot in inputs)
+    def __init__(self, frame: Frame, constants: Iterable[int], inputs: Iterable[int]):
+        """Start from a frame with constants and inputs in place."""
+        self._facts: dict[int, Fact] = {slot: _shaped(frame[slot]) for slot in inputs}
+        self.note_known(constants, frame)
 
     def __getitem__(self, slot: int) -> Fact:
         return self._facts[slot]
+
+    def note_known(self, slots: Iterable[int], frame: Frame) -> None:
+        """Note that slots of a frame hold what they hold in every run."""
+        self._facts.update((slot, Known(frame[slot])) for slot in slots)
+
+    def note_copy(self, source: int, copy: int) -> None:
+        """Note that a slot will hold a copy of what another one holds."""
+        self._facts[copy] = self._facts[source]
 
     def are_known(self, slots: tuple[int, ...]) -> bool:
         """Whether all these values are known."""

@@ -9,6 +9,9 @@ import numpy as np
 
 from foldline.lowering.steps import Frame, is_array
 
+_SCALARS = frozenset((float, int, str))
+"""What the elements of a map mostly are."""
+
 
 def handed_out(
     frame: Frame, slots: Sequence[int], owned: Sequence[bool], wanted: Sequence[int]
@@ -33,7 +36,10 @@ def copied(value: Any) -> Any:
     if isinstance(value, list):
         return [copied(element) for element in cast("list[Any]", value)]
     if isinstance(value, dict):
-        return {key: copied(element) for key, element in cast("dict[Any, Any]", value).items()}
+        elements = cast("dict[Any, Any]", value)
+        if _SCALARS.issuperset(map(type, elements.values())):
+            return elements.copy()
+        return {key: copied(element) for key, element in elements.items()}
     return value
 
 
@@ -41,8 +47,7 @@ def _is_whole(value: Any) -> bool:
     """Whether an array can leave as it is: not read-only, strided, or part of a larger one."""
     if not is_array(value):
         return False
-    flags = value.flags
-    if not (flags.c_contiguous and flags.writeable):
+    if not value.flags.carray:
         return False
     base: Any = value.base
     return base is None or (is_array(base) and base.nbytes == value.nbytes)

@@ -6,11 +6,9 @@ made from what it shows. Later runs use the plan. Programs may be run by many th
 
 from __future__ import annotations
 
-import threading
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 import numpy as np
 from xdsl.ir import Attribute
@@ -22,20 +20,15 @@ from foldline.dialects.plan import CallOp, ProgramOp
 from foldline.kernels.registry import Array
 from foldline.lowering.aliases import owners
 from foldline.lowering.bind_plan import Slots, bind_block
-from foldline.lowering.facts import Facts
 from foldline.lowering.instances import PlanBroken, Pool
+from foldline.lowering.memory import Memory, memory_of
 from foldline.lowering.outputs import copied, handed_out
+from foldline.lowering.plans import Plans, key_of
+from foldline.lowering.routine import Observer
 from foldline.lowering.show_plan import plan_text
-from foldline.lowering.specialise import Plan, specialise
-from foldline.lowering.steps import BoundCall, Frame, is_array
+from foldline.lowering.specialise import Plan
+from foldline.lowering.steps import BoundCall, Frame
 from foldline.support.errors import InvalidArgumentError
-
-MOST_PLANS = 8
-"""So many input shapes a program keeps plans for; the least recently used goes first."""
-
-_Key: TypeAlias = tuple[tuple[tuple[int, ...], np.dtype[Any]], ...]
-_State: TypeAlias = Pool | Literal["seen", "busy", "generic"]
-"""`seen`: once; `busy`: a plan is being made; `generic`: a plan did not hold."""
 
 
 @dataclass(frozen=True)
@@ -57,12 +50,14 @@ class Program:
         block = source.body.block
         self._routine, slots = bind_block(block)
         self._names = _names(source, slots)
-        self._owners = owners(self._routine)
-        self._states: OrderedDict[_Key, _State] = OrderedDict()
-        self._lock = threading.Lock()
+        self._owners = owners(
+            self._routine.calls, self._routine.given, self._routine.layout.outputs
+        )
+        self._plans = Plans(self._routine, after=1, alone=True)
         interface = source.interface.data
         self.inputs = _inputs(source, interface)
         self.outputs = tuple(Port(info.name, info.type) for info in interface.outputs)
+        self._all_outputs = range(len(self.outputs))
 
     def run(self, inputs: Sequence[Any], wanted: Sequence[int] | None = None) -> list[Any]:
         """The outputs at positions `wanted`, by default all, in that order.
@@ -73,10 +68,7 @@ class Program:
         """
         if len(inputs) != len(self.inputs):
             raise InvalidArgumentError(f"{len(self.inputs)} inputs are taken, not {len(inputs)}")
-        if wanted is None:
-            wanted = range(len(self.outputs))
-        with np.errstate(all="ignore"):
-            return self._run(inputs, wanted)
+        return self._run(inputs, self._all_outputs if wanted is None else wanted)
 
     def values(self, inputs: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
         """Copies of values by name, intermediate ones included, for debugging.
@@ -94,6 +86,14 @@ class Program:
             self._routine.run_observed(frame, observe)
         return {name: found[slots[self._names[name]]] for name in names}
 
+    def watch(self, inputs: Sequence[Any], observe: Observer) -> None:
+        """Run without plan, showing each call of the main graph to `observe` once it has run.
+
+        Raises KernelFailed.
+        """
+        with np.errstate(all="ignore"):
+            self._routine.run_observed(self._frame(inputs), observe)
+
     @property
     def value_names(self) -> tuple[str, ...]:
         """Names that `values` knows."""
@@ -101,80 +101,47 @@ class Program:
 
     def plans(self) -> list[Pool]:
         """The plans that exist now, least recently used first."""
-        with self._lock:
-            return [state for state in self._states.values() if isinstance(state, Pool)]
+        return self._plans.all()
+
+    def memory(self) -> Memory:
+        """What the program and its plans hold."""
+        return memory_of(self._routine, self.plans())
 
     def text(self, plan: Plan | None = None) -> str:
         """The program for a person to read; with a plan, also where its results are."""
         return plan_text(self.source, self._routine, plan)
 
     def _run(self, inputs: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
-        key = _key(inputs)
-        if key is None:
+        key = key_of(inputs)
+        found = "generic" if key is None else self._plans.find(key)
+        if key is None or found == "generic":
             return self._run_generic(inputs, wanted)
-        state = self._next_state(key)
-        if isinstance(state, Pool):
+        if isinstance(found, Pool):
+            plan = found.plan
             try:
-                return state.run(inputs, wanted)
+                return found.run(inputs, lambda frame: _given(plan, frame, wanted))
             except PlanBroken:
-                self._set(key, "generic")
-        elif state == "plan":
-            return self._run_and_plan(key, inputs, wanted)
-        return self._run_generic(inputs, wanted)
-
-    def _next_state(self, key: _Key) -> _State | Literal["new", "plan"]:
-        """What to do for these shapes, noting that they were seen."""
-        with self._lock:
-            state = self._states.get(key)
-            if state is None:
-                self._states[key] = "seen"
-                if len(self._states) > MOST_PLANS:
-                    self._states.popitem(last=False)
-                return "new"
-            self._states.move_to_end(key)
-            if state != "seen":
-                return state
-            self._states[key] = "busy"
-            return "plan"
-
-    def _set(self, key: _Key, state: _State) -> None:
-        with self._lock:
-            if key in self._states:
-                self._states[key] = state
+                self._plans.give_up(key)
+                return self._run_generic(inputs, wanted)
+        frame = self._frame(inputs)
+        # By the plan's rule: what it knows it keeps, so the caller is given copies of that.
+        return _given(self._plans.learn(key, frame), frame, wanted)
 
     def _run_generic(self, inputs: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
-        frame = self._frame(inputs)
-        self._routine.run(frame)
-        return self._handed_out(frame, wanted)
-
-    def _run_and_plan(self, key: _Key, inputs: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
-        state: _State = "seen"
-        try:
+        with np.errstate(all="ignore"):
             frame = self._frame(inputs)
-            facts = Facts(self._routine, frame)
-            self._routine.run_observed(frame, facts.observe)
-            plan = specialise(self._routine, facts, frame, self._owners)
-            state = Pool(plan)
-        finally:
-            self._set(key, state)
-        # By the plan's rule: what it knows it keeps, so the caller is given copies of that.
-        return handed_out(frame, plan.outputs, plan.owned, wanted)
+            self._routine.run(frame)
+        owned = [owner is not None for owner in self._owners]
+        return handed_out(frame, self._routine.layout.outputs, owned, wanted)
 
     def _frame(self, inputs: Sequence[Any]) -> Frame:
         frame = self._routine.frame()
         frame[self._routine.layout.inputs] = inputs
         return frame
 
-    def _handed_out(self, frame: Frame, wanted: Sequence[int]) -> list[Any]:
-        owned = [owner is not None for owner in self._owners]
-        return handed_out(frame, self._routine.layout.outputs, owned, wanted)
 
-
-def _key(inputs: Sequence[Any]) -> _Key | None:
-    """Shapes and dtypes; None where an input is no tensor, for such runs are never planned."""
-    if all(is_array(value) for value in inputs):
-        return tuple([(value.shape, value.dtype) for value in inputs])
-    return None
+def _given(plan: Plan, frame: Frame, wanted: Sequence[int]) -> list[Any]:
+    return handed_out(frame, plan.outputs, plan.owned, wanted)
 
 
 def _inputs(source: ProgramOp, interface: Interface) -> tuple[Port, ...]:

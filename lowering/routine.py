@@ -64,6 +64,16 @@ class Routine:
         """Slots whose value is the same in every frame."""
         return range(self.layout.captures.start)
 
+    @property
+    def constants(self) -> list[Any]:
+        """What is given with the model, before anything is computed from it."""
+        return [value for value in self._start if value is not None]
+
+    @property
+    def given(self) -> range:
+        """Slots of what a run is given: captures, then inputs."""
+        return range(self.layout.captures.start, self.layout.inputs.stop)
+
     def frame(self) -> Frame:
         """A fresh frame with constants; the first one computes what is computed once.
 
@@ -105,30 +115,3 @@ def execute(steps: Sequence[Step], calls: Sequence[BoundCall], frame: Frame) -> 
             run(frame)
             for slot in frees:
                 frame[slot] = None
-
-
-class BoundBody:
-    """A routine with what it takes from outside: what kernels call. Serves one run, one thread."""
-
-    __slots__ = ("_captured", "_frame", "_routine", "parameters", "results")
-
-    def __init__(self, routine: Routine, captured: Sequence[Any]):
-        self._routine = routine
-        self._captured = captured
-        self._frame: Frame | None = None
-        self.parameters = routine.parameters
-        self.results = routine.results
-
-    def __call__(self, *inputs: Any) -> tuple[Any, ...]:
-        """Run the body once. Raises KernelFailed, ValueError for a wrong number of inputs."""
-        layout = self._routine.layout
-        frame = self._frame
-        if frame is None:
-            # Made at the first call, so that a branch not taken costs nothing.
-            frame = self._frame = self._routine.frame()
-            frame[layout.captures] = self._captured
-        if len(inputs) != len(self.parameters):
-            raise ValueError(f"the body takes {len(self.parameters)} inputs, got {len(inputs)}")
-        frame[layout.inputs] = inputs
-        self._routine.run(frame)
-        return tuple([frame[slot] for slot in layout.outputs])

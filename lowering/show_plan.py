@@ -20,7 +20,7 @@ def annotated(source: ProgramOp, routine: Routine, plan: Plan) -> ProgramOp:
     """A copy of a program whose calls have `places`, with the size of the arena."""
     program = source.clone()
     program.properties["arena_bytes"] = IntegerAttr(plan.arena_bytes, i64)
-    planned = {id(entry.call): entry for entry in plan.calls}
+    planned = {id(entry.origin or entry.call): entry for entry in plan.calls}
     ops = [op for op in program.body.block.ops if isinstance(op, CallOp) and not op.is_once]
     for op, call in zip(ops, routine.calls, strict=True):
         entry = planned.get(id(call))

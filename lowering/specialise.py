@@ -7,21 +7,29 @@ dies where they can. Whatever the shapes do not decide runs as in the shape-gene
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
+from foldline.kernels.channels_last import RANK, is_channels_last, zeros
 from foldline.kernels.registry import Array, Operand
-from foldline.lowering.aliases import NO_ROOTS, Roots, note_roots
+from foldline.lowering.aliases import NO_ROOTS, Roots, alias_roots, note_roots, owners
 from foldline.lowering.chains import note_spans
-from foldline.lowering.facts import Facts, Known, Shaped
+from foldline.lowering.facts import Known, Shaped
 from foldline.lowering.kernel_errors import KernelErrors
+from foldline.lowering.memory_order import (
+    copying_call,
+    operand_in_memory_order,
+    reading,
+    sees_memory,
+)
 from foldline.lowering.plan_buffers import Buffer, place
 from foldline.lowering.planned_call import Place, PlannedCall
-from foldline.lowering.routine import Routine
-from foldline.lowering.steps import BoundCall, Frame, Run, results_of
+from foldline.lowering.small_constants import gather_small
+from foldline.lowering.steps import BoundCall, Frame, Run, is_array, results_of
+from foldline.lowering.trace import Trace
 
 
 @dataclass(frozen=True)
@@ -41,49 +49,65 @@ class Plan:
     moving: tuple[int, ...]
     """Slots to clear when a run ends."""
 
+    def returned(self, frame: Frame) -> tuple[Any, ...]:
+        """The outputs as they are, which may share the memory of inputs and of constants."""
+        return tuple([frame[slot] for slot in self.outputs])
 
-def specialise(routine: Routine, facts: Facts, frame: Frame, owners: Sequence[int | None]) -> Plan:
-    """The plan for the input shapes that `facts` were learnt from.
 
-    `frame` supplies the constants, `owners` says which outputs need no copy.
-    Raises KernelFailed where a maker does not make its step.
+def specialise(trace: Trace, alone: bool) -> Plan:
+    """The plan for the input shapes that a trace was seen on.
+
+    `alone`: outputs must be the caller's alone, so some will be copied; else they leave as they
+    are, and none is in the arena. Raises KernelFailed where a maker does not make its step.
     """
-    owned = tuple(o is not None and not isinstance(facts[o], Known) for o in owners)
-    kept = {o for o, alone in zip(owners, owned, strict=True) if alone and o is not None}
-    planner = _Planner(routine, facts, kept)
-    steps = iter(routine.steps)
-    with KernelErrors(routine.calls, steps, frame):
-        for call, (run, _) in zip(routine.calls, steps, strict=True):
-            planner.decide(call, run)
+    facts = trace.facts
+    owned, kept = _leaving(trace, alone)
+    planner = _Planner(trace, kept)
+    runs = iter(trace.runs)
+    with KernelErrors(trace.calls, runs, trace.frame):
+        for call, origin, run in zip(trace.calls, trace.origins, runs, strict=True):
+            planner.decide(call, run, origin)
     planner.allocate()
-    start: Frame = [None] * routine.layout.size
-    for slot in routine.constant_slots:
-        start[slot] = frame[slot]
+    start: Frame = [None] * planner.size
+    for slot in trace.constants:
+        start[slot] = trace.frame[slot]
     for slot, array in planner.fixed.items():
         if isinstance(facts[slot], Known):
             start[slot] = array
+    gather_small(start)
     moving = [
         slot
         for planned in planner.planned
         for slot in planned.call.results
         if slot not in planner.fixed
     ]
-    inputs = routine.layout.inputs
+    inputs = trace.inputs
     return Plan(
         tuple(planner.planned),
         start,
         place(planner.buffers),
         sum(buffer.size for buffer in planner.buffers),
-        inputs,
-        routine.layout.outputs,
+        slice(inputs.start, inputs.stop),
+        trace.outputs,
         owned,
-        (*range(inputs.start, inputs.stop), *moving),
+        (*inputs, *moving),
     )
 
 
+def _leaving(trace: Trace, alone: bool) -> tuple[tuple[bool, ...], set[int]]:
+    """Which outputs leave without a copy, and the results whose memory leaves."""
+    if not alone:
+        roots = alias_roots(trace.calls, trace.inputs)
+        shared = (roots.get(slot, NO_ROOTS) for slot in trace.outputs)
+        return (True,) * len(trace.outputs), set(NO_ROOTS.union(*shared))
+    owning = owners(trace.calls, trace.inputs, trace.outputs)
+    owned = tuple(o is not None and not isinstance(trace.facts[o], Known) for o in owning)
+    return owned, {o for o, is_own in zip(owning, owned, strict=True) if is_own and o is not None}
+
+
 class _Planner:
-    def __init__(self, routine: Routine, facts: Facts, kept: set[int]):
-        self.facts = facts
+    def __init__(self, trace: Trace, kept: set[int]):
+        self.facts = trace.facts
         self.kept = kept
         """Results that leave without a copy, so they must not be in the arena."""
         self.planned: list[PlannedCall] = []
@@ -91,15 +115,17 @@ class _Planner:
         self.fixed: dict[int, Any] = {}
         """What is at one place for the life of an instance; stand-ins for what is in the arena,
             which tell strides and aliases; zeros that are never written take no memory."""
-        self._outputs = routine.layout.outputs
-        self._inputs = range(routine.layout.inputs.start, routine.layout.inputs.stop)
-        self._roots: Roots = {slot: frozenset((slot,)) for slot in self._inputs}
-        for slot in routine.constant_slots:
-            fact = facts[slot]
+        self.size = len(trace.frame)
+        """Slots of the program, then of the copies that the plan makes."""
+        self._copies: dict[int, int] = {}
+        self._outputs = trace.outputs
+        self._roots: Roots = {slot: frozenset((slot,)) for slot in trace.inputs}
+        for slot in trace.constants:
+            fact = self.facts[slot]
             assert isinstance(fact, Known), "constants are known"
             self.fixed[slot] = fact.value
 
-    def decide(self, call: BoundCall, generic: Run) -> None:
+    def decide(self, call: BoundCall, generic: Run, origin: BoundCall) -> None:
         """Choose how a call runs; calls come in order."""
         known = [self.facts[slot] for slot in call.results]
         if all(isinstance(fact, Known) for fact in known):
@@ -108,9 +134,45 @@ class _Planner:
                 self._roots[slot] = NO_ROOTS
             return
         note_roots(call, self._roots)
-        self.planned.append(self._planned(call, generic))
+        readable = self._readable(call)
+        note_roots(readable, self._roots)
+        step = generic if readable is call else readable.step()[0]
+        planned = self._planned(readable, step, origin)
+        planned.origin = origin
+        self.planned.append(planned)
 
-    def _planned(self, call: BoundCall, generic: Run) -> PlannedCall:
+    def _readable(self, call: BoundCall) -> BoundCall:
+        """The call, or one that reads copies in C order of what it cannot read as it is."""
+        if call.kernel.any_order:
+            return call
+        read = {*call.inputs, *call.captures}
+        last = [slot for slot in read if _is_last(self.fixed.get(slot))]
+        if not last or self._sees_memory(call):
+            return call
+        return reading(call, {slot: self._copy(slot) for slot in sorted(last)})
+
+    def _sees_memory(self, call: BoundCall) -> bool:
+        facts = [self.facts[slot] for slot in call.results]
+        if len(facts) != 1 or not isinstance(facts[0], Shaped) or call.bodies or call.kernel.view:
+            return False
+        if not all(slot in self.fixed for slot in call.inputs if slot):
+            return False
+        inputs = [self.fixed[slot] if slot else None for slot in call.inputs]
+        return self._can_place(call, facts[0]) and sees_memory(call, inputs, facts[0].shape)
+
+    def _copy(self, slot: int) -> int:
+        """The slot of a copy of a value in C order."""
+        if slot not in self._copies:
+            copy = self._copies[slot] = self.size
+            self.size += 1
+            call = copying_call(slot, copy)
+            self.fixed[copy] = np.zeros(self.fixed[slot].shape, self.fixed[slot].dtype)
+            self._roots[copy] = frozenset((copy,))
+            self.facts.note_copy(slot, copy)
+            self.planned.append(PlannedCall(call, "out", call.function))
+        return self._copies[slot]
+
+    def _planned(self, call: BoundCall, generic: Run, origin: BoundCall) -> PlannedCall:
         operands = self._operands(call)
         results = [self.facts[slot] for slot in call.results]
         shaped = [fact for fact in results if isinstance(fact, Shaped)]
@@ -118,11 +180,17 @@ class _Planner:
         if operands is None or len(shaped) < len(results) or call.bodies:
             return PlannedCall(call, "generic", generic, frees=frees)
         run: Callable[..., Any] = call.function
+        bind = None
         scratch = 0
+        by_memory = not call.kernel.any_order and self._sees_memory(call)
+        is_last = by_memory or any(x is not None and x.channels_last for x in operands)
         if call.kernel.is_maker:
-            made = call.made(operands)
-            run, scratch = made.run, made.scratch_bytes
-        planned = PlannedCall(call, "fresh", run, frees=frees)
+            if by_memory:
+                operands = [x and operand_in_memory_order(x) for x in operands]
+            made = origin.made_steps.take(operands) or call.made(operands)
+            run, bind, scratch = made.run, made.bind, made.scratch_bytes
+            is_last = by_memory or made.channels_last
+        planned = PlannedCall(call, "fresh", run, frees=frees, bind=bind, sees_memory=by_memory)
         if scratch:
             memory = self._buffer(scratch)
             planned.scratch = Place(memory, (scratch,), np.dtype(np.uint8))
@@ -132,7 +200,8 @@ class _Planner:
         if self._can_place(call, first):
             planned.kind = "out"
             self._roots[call.results[0]] = frozenset((call.results[0],))
-            self.fixed[call.results[0]] = np.zeros(first.shape, first.dtype)
+            planned.channels_last = is_last and len(first.shape) == RANK
+            self.fixed[call.results[0]] = zeros(first.shape, first.dtype, planned.channels_last)
         planned.shapes = tuple(fact.shape for fact in shaped)
         return planned
 
@@ -146,7 +215,8 @@ class _Planner:
                 case Known(value=np.ndarray() as value):
                     operands.append(Operand(value.shape, value.dtype, value))
                 case Shaped(shape=shape, dtype=dtype):
-                    operands.append(Operand(shape, dtype))
+                    is_last = _is_last(self.fixed.get(slot))
+                    operands.append(Operand(shape, dtype, None, is_last))
                 case _:
                     return None
         return operands
@@ -211,7 +281,7 @@ class _Planner:
                     buffer = Buffer(first, index, stand_in.nbytes)
                     self.buffers.append(buffer)
                 held[result] = buffer
-                planned.place = Place(buffer, stand_in.shape, stand_in.dtype)
+                planned.place = Place(buffer, stand_in.shape, stand_in.dtype, planned.channels_last)
             if result in held:
                 last = self._end_of_step(ends.get(result, index))
                 held[result].end = max(held[result].end, last)
@@ -248,7 +318,7 @@ class _Planner:
                 and ends[root] == index
                 and old.shape == result.shape
                 and old.dtype == result.dtype
-                and old.flags.c_contiguous
+                and old.strides == result.strides
                 and old.nbytes == held[root].size
             )
             if fits and self._only_reader(call, slot, root) and not self._seen_askew(index, root):
@@ -276,3 +346,7 @@ class _Planner:
             else root not in self._roots.get(other, NO_ROOTS)
             for position, other in enumerate(call.inputs)
         )
+
+
+def _is_last(value: Any) -> bool:
+    return is_array(value) and is_channels_last(value)

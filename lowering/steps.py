@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property, partial
 from operator import itemgetter
-from typing import Any, TypeAlias, TypeGuard, cast
+from typing import TYPE_CHECKING, Any, Protocol, TypeAlias, TypeGuard, cast
 
 import numpy as np
 
@@ -14,10 +14,27 @@ from foldline.kernels.control_flow import Body
 from foldline.kernels.registry import Array, Kernel, Operand, aligned_bytes
 from foldline.kernels.registry import Step as MadeStep
 
+if TYPE_CHECKING:
+    from foldline.lowering.routine import Routine
+
 Frame: TypeAlias = list[Any]
 Run: TypeAlias = Callable[[Frame], Any]
 Step: TypeAlias = tuple[Run, tuple[int, ...]]
 """What computes, and the slots that die then."""
+
+
+class BodySource(Protocol):
+    """A body before it is given what it takes from outside."""
+
+    @property
+    def routine(self) -> Routine:
+        """The calls of the body."""
+        ...
+
+    def __call__(self, captured: Sequence[Any]) -> Body:
+        """The body for one run."""
+        ...
+
 
 VARIANTS = 32
 PACKED_VARIANTS = 4
@@ -40,10 +57,10 @@ class BoundCall:
     results: tuple[int, ...]
     frees: tuple[int, ...]
     """Slots that die here."""
-    bodies: Mapping[str, Callable[[Sequence[Any]], Body]]
-    """For each GRAPH attribute: from captured values to a body."""
+    bodies: Mapping[str, BodySource]
+    """For each GRAPH attribute, what makes the body."""
     facts: frozenset[str]
-    """What of `random`, `reads-shape`, `open-shape` holds."""
+    """What of `random`, `reads-shape`, `open-shape`, `element-wise` holds."""
     shape_inputs: tuple[int, ...]
     """Slots of inputs whose values decide shapes."""
     constant_inputs: tuple[bool, ...]
@@ -62,6 +79,11 @@ class BoundCall:
         made = self.kernel.function(*operands, **self.keywords)
         return made if isinstance(made, MadeStep) else MadeStep(made)
 
+    @cached_property
+    def made_steps(self) -> MadeSteps:
+        """What a maker made in shape-generic runs."""
+        return MadeSteps(self)
+
     def step(self) -> Step:
         """The shape-generic step."""
         if self.bodies:
@@ -73,7 +95,9 @@ class BoundCall:
     def store(self, frame: Frame, value: Any) -> None:
         """Put a kernel's answer in the slots of the results."""
         for slot, result in zip(self.results, results_of(value), strict=False):
-            frame[slot] = self.settled(result, frame)
+            if type(result) is not np.ndarray or not result.flags.c_contiguous:
+                result = self.settled(result, frame)
+            frame[slot] = result
 
     def settled(self, value: Any, frame: Frame) -> Any:
         """The value in C order, unless it is a view of the first input.
@@ -102,10 +126,13 @@ def is_array(value: Any) -> TypeGuard[Array]:
     return isinstance(value, np.ndarray)
 
 
-def reader(slots: Sequence[int]) -> Callable[[Frame], Sequence[Any]]:
+def reader(slots: Sequence[int]) -> Callable[[Sequence[Any]], Sequence[Any]]:
     """A function that reads slots of a frame."""
     if len(slots) > 1:
         return itemgetter(*slots)
+    if len(slots) == 1:
+        (only,) = slots
+        return lambda frame: (frame[only],)
     return lambda frame: [frame[slot] for slot in slots]
 
 
@@ -146,41 +173,54 @@ def _with_bodies(call: BoundCall) -> Run:
 
 
 def _making(call: BoundCall) -> Run:
-    compute = _Making(call)
+    compute = call.made_steps
     return lambda frame: call.store(frame, compute(frame))
 
 
-class _Making:
-    """Calls of a maker: what it made is kept by the shapes and dtypes of what varies."""
+class MadeSteps:
+    """Calls of a maker: what it made is kept by the shapes and dtypes of what varies.
 
-    __slots__ = ("_call", "_made", "_most", "_read", "_read_varying")
+    A plan takes over what was made for its shapes, as it may hold a packed copy of weights.
+    """
+
+    __slots__ = ("_call", "_made", "_most", "_read", "_varying")
 
     def __init__(self, call: BoundCall):
         self._call = call
-        self._made: dict[Any, Callable[..., Any]] = {}
+        self._made: dict[Any, tuple[MadeStep, Callable[..., Any]]] = {}
         self._most = PACKED_VARIANTS if any(call.constant_inputs) else VARIANTS
         self._read = reader(call.inputs)
-        constant = zip(call.inputs, call.constant_inputs, strict=True)
-        self._read_varying = reader([slot for slot, is_constant in constant if not is_constant])
+        places = [place for place, fixed in enumerate(call.constant_inputs) if not fixed]
+        self._varying = reader(places)
 
     def __call__(self, frame: Frame) -> Any:
-        key = tuple([_signature(value) for value in self._read_varying(frame)])
+        """Compute on the arrays in a frame."""
         arrays = self._read(frame)
-        run = self._made.get(key)
-        if run is None:
+        key = tuple([_signature(value) for value in self._varying(arrays)])
+        found = self._made.get(key)
+        if found is None:
             if len(self._made) >= self._most:
                 self._made.clear()
-            run = self._made[key] = self._make(arrays)
-        return run(*arrays)
+            found = self._made[key] = self._make(arrays)
+        return found[1](*arrays)
 
-    def _make(self, arrays: Sequence[Any]) -> Callable[..., Any]:
+    def take(self, operands: Sequence[Operand | None]) -> MadeStep | None:
+        """What was made for these operands, if no more is known of them; it is kept no longer."""
+        varying = self._varying(operands)
+        found = self._made.pop(tuple([x and (x.shape, x.dtype) for x in varying]), None)
+        is_all = not any(
+            x is not None and (x.value is not None or x.channels_last) for x in varying
+        )
+        return found[0] if found is not None and is_all else None
+
+    def _make(self, arrays: Sequence[Any]) -> tuple[MadeStep, Callable[..., Any]]:
         call = self._call
         pairs = zip(arrays, call.constant_inputs, strict=True)
         made = call.made([operand_of(array, is_constant) for array, is_constant in pairs])
         run, size = made.run, made.scratch_bytes
         if not size:
-            return run
-        return lambda *inputs: run(*inputs, scratch=aligned_bytes(size))
+            return made, run
+        return made, lambda *inputs: run(*inputs, scratch=aligned_bytes(size))
 
 
 def operand_of(value: Array | None, is_constant: bool) -> Operand | None:

@@ -23,6 +23,7 @@ from foldline.stages.passes.fusion.conv_integer_fusion import ConvIntegerFusion
 from foldline.stages.passes.fusion.conv_scale_fold import ConvScaleFold
 from foldline.stages.passes.fusion.conv_transpose_batchnorm_fold import ConvTransposeBatchnormFold
 from foldline.stages.passes.fusion.drop_boundary_permutes import DropBoundaryPermutes
+from foldline.stages.passes.fusion.dynamic_quantize_conv import DynamicQuantizeConv
 from foldline.stages.passes.fusion.dynamic_quantize_matmul import DynamicQuantizeMatmul
 from foldline.stages.passes.fusion.element_wise_fusion import ElementWiseFusion
 from foldline.stages.passes.fusion.gelu import Gelu
@@ -47,6 +48,7 @@ from foldline.stages.passes.fusion.remove_double_permute import RemoveDoublePerm
 from foldline.stages.passes.fusion.rms_normalization import RmsNormalization
 from foldline.stages.passes.fusion.rotary_embedding import RotaryEmbedding
 from foldline.stages.passes.fusion.scale_into_conv import ScaleIntoConv
+from foldline.stages.passes.fusion.skip_normalization import SkipNormalization
 from foldline.stages.passes.fusion.softplus import Softplus
 from foldline.stages.passes.fusion.swish import Swish
 from foldline.stages.passes.fusion.tanh_gelu import TanhGelu
@@ -76,6 +78,7 @@ FUSION = Stage(
             (MatmulIntegerFusion(), "quantised rewrites come first"),
             (DynamicQuantizeMatmul(), "of what matmul-integer-fusion has formed"),
             (ConvIntegerFusion(), "beside matmul-integer-fusion"),
+            (DynamicQuantizeConv(), "of what conv-integer-fusion has formed"),
             (PadIntoConv(), "before Conv is made an operator of its own"),
             (PadIntoPool(), "after pad-into-conv, which takes most of what is padded"),
             (ConvBatchnormFold(), "before activations, so that Conv and Relu meet"),
@@ -103,6 +106,7 @@ FUSION = Stage(
             (LinearPackFuse(), "after activations are formed and Gemms joined, to take both"),
             (ScaleIntoConv(), "after activations, whose last factor stands before a Conv"),
             (ConvActivation(), "after activations are formed and all is folded into weights"),
+            (SkipNormalization(), "before chains take its sums in"),
             (ElementWiseFusion(), "of what no other rule has taken"),
             (RemoveDoublePermute(), "of what fusion has brought together"),
             (DropBoundaryPermutes(), "when no other Transpose is in between"),

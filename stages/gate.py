@@ -63,7 +63,7 @@ class Gate:
         if not self._admits(number, pass_name, op):
             self.refused += 1
             return False
-        op_type, node = ("", "") if op is None else (op.name, _name_of(op))
+        op_type, node = ("", "") if op is None else (op.name, name_of(op))
         changes, heard = keeper.changes, _Journal(keeper.listener)
         keeper.listener = heard
         try:
@@ -120,5 +120,6 @@ def up_to(limit: int) -> Gate:
     return Gate(lambda number, _, __: number < limit)
 
 
-def _name_of(op: Operation) -> str:
+def name_of(op: Operation) -> str:
+    """Name of a node, else of its first output that has one, else ''."""
     return node_name(op) or next((name for name in result_names(op) if name), "")

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from foldline.dialects.fused import FUSED_DOMAIN
+from foldline.stages.passes.control.inline_functions import InlineFunctions
 from foldline.stages.passes.control.remove_conditionals import RemoveConditionals
 from foldline.stages.passes.folding.constant_clip import ConstantClip
 from foldline.stages.passes.folding.constant_folding import ConstantFolding
@@ -17,6 +19,7 @@ PREPARE = Stage(
     promise="every value has the best type inference can give; facts say what will fold; "
     "nothing is folded that could still change",
     steps=(
+        whole(InlineFunctions(domain=FUSED_DOMAIN), "what was fused before is fused again"),
         whole(ProtectQuantisation(), "before anything folds what quantised rewrites look for"),
         traversal(
             (InferShapes(), "the model's own types are hints; all that follows asks for types"),

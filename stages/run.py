@@ -21,6 +21,7 @@ from foldline.stages.rewrite.stage_step import run_rewriting
 from foldline.stages.rewrite.transform import Transform
 from foldline.stages.stage import Stage, Step
 from foldline.support.errors import InvalidArgumentError
+from foldline.support.progress import tell
 from foldline.support.report import NO_PASSES, PassRow, Report
 from foldline.support.suggest import did_you_mean
 
@@ -44,13 +45,37 @@ def run_pipeline(
     cannot be typed, KernelFailed for a kernel that raised, PassFailed for IR that a pass broke
     (found after each stage, unless `verify` is off).
     """
-    first, last = _position(stages, start_at, 0), _position(stages, stop_after, len(stages) - 1)
-    watching = (Verify(), *observers) if verify else tuple(observers)
-    context = PassContext(module, options, rules=tuple(rules))
-    run = PipelineRun(context, observers=watching, stages=stages[: last + 1], start=Place(first))
+    run = prepared(
+        PassContext(module, options, rules=tuple(rules)),
+        observers=observers,
+        stop_after=stop_after,
+        start_at=start_at,
+        verify=verify,
+        stages=stages,
+    )
+    return to_the_end(run).report
+
+
+def to_the_end(run: PipelineRun) -> PipelineRun:
+    """Run all steps that are left."""
     while run.due is not None:
         run.advance()
-    return run.report
+    return run
+
+
+def prepared(
+    context: PassContext,
+    *,
+    observers: Sequence[Observer] = (),
+    stop_after: str | None = None,
+    start_at: str | None = None,
+    verify: bool = True,
+    stages: Sequence[Stage] = PIPELINE,
+) -> PipelineRun:
+    """A run that stands before its first step; `run_pipeline` says what it takes and raises."""
+    first, last = _position(stages, start_at, 0), _position(stages, stop_after, len(stages) - 1)
+    watching = (Verify(), *observers) if verify else tuple(observers)
+    return PipelineRun(context, observers=watching, stages=stages[: last + 1], start=Place(first))
 
 
 def _position(stages: Sequence[Stage], name: str | None, otherwise: int) -> int:
@@ -127,12 +152,10 @@ class PipelineRun:
         `gate` is asked by all that the step does; what it refuses is a bound that was reached.
         """
         self.context.gate = gate
-        due, self.due = self.due, None
+        self.due = None
         with self._timed():
             self.due = next(self._steps, None)
         self.context.gate = None
-        if due is not None and gate is not None and gate.refused:
-            self.context.bounds.append(f"{due.name}: {gate.refused} were not let through")
 
     def copied(self, observers: Sequence[Observer] = ()) -> PipelineRun:
         """A run that stands where this one does, with a module of its own."""
@@ -141,6 +164,19 @@ class PipelineRun:
             observers=observers,
             stages=self.stages,
             start=self.place,
+            report=replace(self.report, rows=list(self._report.rows)),
+        )
+
+    def without_step(self) -> PipelineRun:
+        """A copy that stands behind the step that is due, which has not run; it is a bound."""
+        assert self.due is not None, "a step is due"
+        context, place = self.context.copied(), self.place
+        context.bounds.append(f"{self.due.name}: left out")
+        return PipelineRun(
+            context,
+            observers=self.observers,
+            stages=self.stages,
+            start=Place(place.stage, place.step + 1),
             report=replace(self.report, rows=list(self._report.rows)),
         )
 
@@ -185,11 +221,17 @@ class PipelineRun:
 
     def _step(self, step: Step, passes: Sequence[Pass], running: StepRun) -> None:
         context = self.context
+        earlier = sum(len(stage.steps) for stage in self.stages[: self.place.stage])
+        total = sum(len(stage.steps) for stage in self.stages)
+        tell(running.title, earlier + self.place.step, total)
         for observer in self.observers:
             observer.before_pass(running, context)
         before, start = context.rewriter.nodes, perf_counter()
         with _Failure(running.name, self):
             costs = _run_step(step, [p.configured(context.options) for p in passes], context)
+        # Before the stage may end: what is left out may be what it promises.
+        if context.gate is not None and context.gate.refused:
+            context.bounds.append(f"{running.name}: {context.gate.refused} were not let through")
         seconds = perf_counter() - start
         for cost in costs:
             after = before + cost.nodes

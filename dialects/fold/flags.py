@@ -15,6 +15,8 @@ NO_NEED = "fold.no_need"
 """A pass says: do not fold, with the reason."""
 FROM_FOLDING = "fold.from_folding"
 """Names of the nodes that a constant was folded from."""
+REPLACED = "fold.replaced"
+"""Names of the nodes in whose place a rule put the operation."""
 INSERTED = "fold.inserted"
 """The operation was made by a pass, it stands in no model."""
 
@@ -54,6 +56,17 @@ def folded_nodes(op: Operation) -> tuple[str, ...] | None:
     """Names of the nodes that a constant was folded from; None if it was not."""
     nodes = op.attributes.get(FROM_FOLDING)
     return nodes.data if isinstance(nodes, TextsAttr) else None
+
+
+def set_replaced(op: Operation, nodes: Iterable[str]) -> None:
+    """Note the names of the nodes in whose place an operation stands."""
+    op.attributes[REPLACED] = TextsAttr(tuple(nodes))
+
+
+def replaced_nodes(op: Operation) -> tuple[str, ...]:
+    """Names of the nodes in whose place an operation stands; none if it is of the model."""
+    nodes = op.attributes.get(REPLACED)
+    return nodes.data if isinstance(nodes, TextsAttr) else ()
 
 
 def mark_inserted(op: Operation) -> None:

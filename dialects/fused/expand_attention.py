@@ -14,7 +14,7 @@ from foldline.dialects.fused.expand_common import scalar
 from foldline.dialects.fused.parts import Parts
 from foldline.dialects.onnx.constant import constant_tensor
 from foldline.dialects.onnx.op import OnnxOp
-from foldline.dialects.onnx.types import dims_of, element_type, rank
+from foldline.dialects.onnx.types import Dim, dims_of, element_type, rank
 
 
 def attention(op: OnnxOp, parts: Parts) -> SSAValue:
@@ -56,15 +56,31 @@ def _spelt_out(op: OnnxOp, parts: Parts, q: SSAValue, k: SSAValue, v: SSAValue) 
 
 
 def _is_standard(op: OnnxOp, parts: Parts) -> bool:
-    """Whether Attention says the same: it has rules of its own for rows without a number."""
+    """Whether Attention says the same.
+
+    It has rules of its own for rows without a number, and takes no images and heads of size 1 for
+    those of another operand, as products of matrices do.
+    """
     mask = op.operand(3)
     return (
         parts.has("Attention")
         and rank(op.operands[0].type) == 4
         and not op.int_of("guarded")
         and _scale(op) > 0
+        and _are_alike(op)
         and (mask is None or _is_full(op, mask))
     )
+
+
+def _are_alike(op: OnnxOp) -> bool:
+    """Whether queries, keys and values are known to be of the same images and heads."""
+    found: set[tuple[Dim, ...] | None] = set()
+    for operand, name in zip(op.operands, ("query_perm", "key_perm", "value_perm"), strict=False):
+        dims = dims_of(operand.type)
+        perm = op.ints_of(name) or range(4)
+        found.add(None if dims is None else tuple(dims[axis] for axis in perm[:2]))
+    (alike, *others) = found
+    return alike is not None and None not in alike and not others
 
 
 def _is_full(op: OnnxOp, mask: SSAValue) -> bool:
@@ -89,7 +105,12 @@ def _swapped(parts: Parts, op: OnnxOp, keys: SSAValue) -> SSAValue:
 
 
 def _transposed(parts: Parts, x: SSAValue, perm: Sequence[int] | None) -> SSAValue:
-    if perm is None or list(perm) == sorted(perm):
+    if perm is None:
+        return x
+    dims = dims_of(x.type)
+    moved = [axis for place, axis in enumerate(perm) if place != axis]
+    if all(dims is not None and dims[axis] == 1 for axis in moved):
+        # As when the file is read again, where it would go.
         return x
     return parts.op("Transpose", x, perm=tuple(perm))
 

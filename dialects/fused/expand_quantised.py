@@ -31,16 +31,27 @@ def dynamic_quantize_matmul(op: OnnxOp, parts: Parts) -> SSAValue:
 
 def conv_integer_to_float(op: OnnxOp, parts: Parts) -> SSAValue:
     """`Cast(Conv(X - x_zero_point, W - w_zero_point) + B) scale + bias`."""
+    total = _conv_integer(op, parts, [op.operand(place) for place in range(4)], op.operand(5))
+    return _biased(op, parts, _scaled(parts, total, op.operands[4]), op.operand(6))
+
+
+def dynamic_quantize_conv(op: OnnxOp, parts: Parts) -> SSAValue:
+    """DynamicQuantizeLinear of X, and its convolution with W."""
+    X, W, w_zero, w_scale, B, bias = (op.operand(place) for place in range(6))
+    codes, scale, zero = parts.op("DynamicQuantizeLinear", X, outputs=3)
+    total = _conv_integer(op, parts, [codes, W, zero, w_zero], B)
+    return _biased(op, parts, _scaled(parts, total, parts.Mul(scale, w_scale)), bias)
+
+
+def _conv_integer(
+    op: OnnxOp, parts: Parts, operands: list[SSAValue | None], added: SSAValue | None
+) -> SSAValue:
     given = op.onnx_attributes.items()
     window: dict[str, Any] = {
         name: plain_value(value) for name, value in given if name != "bias_first"
     }
-    operands = _given(*(op.operand(place) for place in range(4)))
-    total = parts.op("ConvInteger", *operands, **window)
-    added = op.operand(5)
-    if added is not None:
-        total = parts.Add(total, added)
-    return _biased(op, parts, _scaled(parts, total, op.operands[4]), op.operand(6))
+    total = parts.op("ConvInteger", *_given(*operands), **window)
+    return total if added is None else parts.Add(total, added)
 
 
 def qlinear_activation(op: OnnxOp, parts: Parts) -> SSAValue:
@@ -55,6 +66,12 @@ def qlinear_batch_normalization(op: OnnxOp, parts: Parts) -> SSAValue:
     parameters = (op.operands[place] for place in range(5, 9))
     y = parts.op("BatchNormalization", x, *parameters, epsilon=op.value_of("epsilon"))
     return _quantised(parts, y, op.operands[3], op.operands[4])
+
+
+def qlinear_global_average_pool(op: OnnxOp, parts: Parts) -> SSAValue:
+    """GlobalAveragePool between DequantizeLinear and QuantizeLinear."""
+    x = _dequantised(parts, *(op.operand(place) for place in range(3)))
+    return _quantised(parts, parts.GlobalAveragePool(x), op.operands[3], op.operands[4])
 
 
 def qlinear_gemm(op: OnnxOp, parts: Parts) -> SSAValue:

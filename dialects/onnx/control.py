@@ -6,6 +6,7 @@ from xdsl.ir import Block, SSAValue
 from xdsl.irdl import traits_def
 from xdsl.traits import RecursiveMemoryEffect
 
+from foldline.dialects.onnx.attributes import ReferenceAttr
 from foldline.dialects.onnx.op import BodyArity, OnnxOp, Operand, RequiredOperand, onnx_op
 from foldline.dialects.onnx.traits import DataDependentShape
 
@@ -66,6 +67,27 @@ class ScanOp(OnnxOp):
         del name
         lengths = 1 if self.since < 9 else 0
         return BodyArity(len(self.operands) - lengths, len(self.results))
+
+    def misfit(self) -> str:
+        """Inputs are states and what is scanned, outputs states and what is stacked."""
+        if any(isinstance(given, ReferenceAttr) for given in self.properties.values()):
+            return ""
+        scanned, lengths = self.int_of("num_scan_inputs"), 1 if self.since < 9 else 0
+        if scanned is None:
+            return ""
+        states = len(self.operands) - lengths - scanned
+        if scanned < 1 or not 0 <= states <= len(self.results):
+            return (
+                f"num_scan_inputs is {scanned}, which does not fit {len(self.operands)} inputs and "
+                f"{len(self.results)} outputs"
+            )
+        counts = {"input": scanned, "output": len(self.results) - states}
+        for side, count in counts.items():
+            for name in (f"scan_{side}_axes", f"scan_{side}_directions", "directions"):
+                values = self.ints_of(name)
+                if values and len(values) != (scanned if name == "directions" else count):
+                    return f"{name} has {len(values)} entries for {count} scanned {side}s"
+        return ""
 
 
 @onnx_op("SequenceMap")

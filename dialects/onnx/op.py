@@ -130,6 +130,10 @@ class OnnxOp(NodeOp):
         del name
         return None
 
+    def misfit(self) -> str:
+        """What of its attributes does not fit how many inputs and outputs it has; else empty."""
+        return ""
+
     def attribute_values(self) -> dict[str, AttributeValue]:
         """The attributes as plain values, with the defaults of the node's version."""
         values = super().attribute_values()

@@ -24,6 +24,10 @@ class TextAttr(Data[str]):
 
     name = "onnx.text"
 
+    def verify(self) -> None:
+        """Refuse bytes, which protobuf hands over for text that is not UTF-8."""
+        "".join((self.data,))
+
     def print_parameter(self, printer: Printer) -> None:
         """Write `<"text">`."""
         with printer.in_angle_brackets():
@@ -41,6 +45,10 @@ class TextsAttr(Data[tuple[str, ...]]):
     """A list of strings of the model."""
 
     name = "onnx.texts"
+
+    def verify(self) -> None:
+        """Refuse bytes, which protobuf hands over for text that is not UTF-8."""
+        "".join(self.data)
 
     def print_parameter(self, printer: Printer) -> None:
         """Write `<"a", "b">`."""
@@ -79,6 +87,10 @@ class MetadataAttr(Data[Metadata]):
     """`metadata_props` of a message: key and value pairs, in order."""
 
     name = "onnx.metadata"
+
+    def verify(self) -> None:
+        """Refuse bytes, which protobuf hands over for text that is not UTF-8."""
+        "".join(key + value for key, value in self.data)
 
     def print_parameter(self, printer: Printer) -> None:
         """Write `<"key" = "value", …>`."""

@@ -122,8 +122,9 @@ class ScopeWalk:
                 visible.add(id(result))
                 defined.append(result)
             if isinstance(op, OnnxOp):
-                for fault in self.checker.faults(op):
-                    self.faults.add(where, fault, op)
+                for fault in (*self.checker.faults(op), op.misfit()):
+                    if fault:
+                        self.faults.add(where, fault, op)
             else:
                 self._other(op, block, where)
             names = op.attributes.get("onnx.names")

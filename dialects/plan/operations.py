@@ -98,7 +98,7 @@ class CallOp(TerseOp):
     captures_ = opt_prop_def(IntegerAttr, prop_name="captures")
     """So many of the last operands are not inputs of the operator but what its bodies take."""
     facts_ = opt_prop_def(TextsAttr, prop_name="facts")
-    """What of `random`, `reads-shape`, `open-shape` holds for the operator."""
+    """What of `random`, `reads-shape`, `open-shape`, `element-wise` holds for the operator."""
     shape_operands_ = opt_prop_def(DenseArrayBase, prop_name="shape_operands")
     frees_ = opt_prop_def(DenseArrayBase, prop_name="frees")
     """Operands that nothing uses later."""

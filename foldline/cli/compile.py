@@ -11,15 +11,18 @@ from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import click
 
-from foldline.cli.check import print_result, result_json
+from foldline.cli.checked import Check, CheckedCommand, check_flags, watched_json
+from foldline.cli.crash import leaving_steps
 from foldline.cli.flags import debug_flags, debug_said, json_flag, option_flags, options_said
 from foldline.cli.output import model_source, print_json, print_table, progress, seconds_text
+from foldline.cli.report import refuse_existing, write_report
 from foldline.support.debug_options import DebugOptions, resolve_debug
 from foldline.support.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
-    from foldline.compiler import CompiledModel
+    from foldline.compiler import CompiledModel, Compiler
     from foldline.stages.rewrite.transform import Transform
+    from foldline.workbench.watching import Mode, Watch
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -28,10 +31,15 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 class Delivery:
     """What to do with a compiled model."""
 
-    check: bool
     as_json: bool
     force: bool
     external_data: bool
+    check: Mode | None = None
+    inputs: str | None = None
+    """What to check on, too."""
+    rtol: float | None = None
+    report: str | None = None
+    """Where to write the page of the compile."""
 
 
 Start: TypeAlias = tuple[str, str]
@@ -60,7 +68,8 @@ def request_flags(command: Command) -> Command:
         json_flag,
         click.option("--external-data", is_flag=True, help="Write weights beside the file."),
         click.option("--force", "--overwrite", is_flag=True, help="Replace an existing output."),
-        click.option("--check", is_flag=True, help="Compare with the original before writing."),
+        check_flags,
+        click.option("--report", metavar="FILE.html", help="Write what happened as one page."),
         click.option(
             "-c",
             "--config",
@@ -78,7 +87,7 @@ def request_flags(command: Command) -> Command:
     return command
 
 
-@click.command("compile")
+@click.command("compile", cls=CheckedCommand)
 @click.argument("model", required=False)
 @click.option("-o", "--output", metavar="OUT", help="Where to write the model; - is a pipe.")
 @click.option(
@@ -95,7 +104,7 @@ def compile_command(
     config: str | None,
     rules: tuple[str, ...],
     start: Start | None,
-    **delivery: bool,
+    **delivery: Any,
 ) -> None:
     """Compile MODEL (- for standard input), or the models of a configuration."""
     request = Delivery(**delivery)
@@ -152,6 +161,10 @@ def run_jobs(jobs: list[Job], delivery: Delivery) -> None:
     """Compile each, once no output would be refused."""
     if delivery.as_json and any(job.output == "-" for job in jobs):
         raise click.UsageError("--json and a model cannot both go to standard output")
+    if delivery.report is not None:
+        if len(jobs) > 1:
+            raise click.UsageError(f"one --report for {len(jobs)} models")
+        refuse_existing(delivery.report, delivery.force)
     for job in jobs:
         _refuse_bad_output(job, delivery)
     for job in jobs:
@@ -170,49 +183,61 @@ def _refuse_bad_output(job: Job, delivery: Delivery) -> None:
 
 
 def _run_job(job: Job, delivery: Delivery) -> None:
-    from foldline.compiler import Compiler
+    from foldline.workbench.recorder import StageRecorder
 
-    compiler = Compiler(job.session, job.rules)
+    check = Check(delivery.check, delivery.inputs, delivery.rtol)
+    watch = _watch(job, check)
+    compiler = _compiler(job, watch)
+    recorder = StageRecorder()
+    watching = [recorder] if delivery.report else []
     with progress(f"compiling {job.model}"):
         if job.start is None:
             source = model_source(job.model)
-            compiled = compiler.compile(source, options=job.graph, debug=job.debug)
+            with leaving_steps(source, {**job.session, **job.graph}, job.rules):
+                compiled = compiler.compile(
+                    source, options=job.graph, debug=job.debug, observers=watching
+                )
         else:
             source, (stage, dump) = job.model, job.start
-            compiled = compiler.resume(dump, stage, options=job.graph, debug=job.debug)
+            compiled = compiler.resume(
+                dump, stage, options=job.graph, debug=job.debug, observers=watching
+            )
     document = {"model": job.model, "output": job.output, "report": compiled.report.to_json()}
     to_stderr = job.output == "-"
     if not delivery.as_json:
         _print_report(compiled, job.debug, to_stderr)
-    if delivery.check:
-        document["check"] = _check(source, compiled, delivery, to_stderr)
+    if delivery.report:
+        write_report(delivery.report, job.model, recorder, compiled)
+        document["page"] = delivery.report
+    if watch is not None:
+        document["check"] = watched_json(watch, delivery.as_json, to_stderr)
+    elif check.mode is not None:
+        document["check"] = check.at_end(source, compiled, delivery.as_json, to_stderr)
     if job.output == "-":
         sys.stdout.buffer.write(compiled.to_bytes())
     elif job.output:
-        compiled.save(job.output, force=delivery.force, external_data=delivery.external_data)
+        with progress(f"writing {job.output}"):
+            compiled.save(job.output, force=delivery.force, external_data=delivery.external_data)
     if delivery.as_json:
         print_json(document)
-    elif job.output:
-        click.echo(f"wrote {job.output}", err=to_stderr)
+        return
+    for written in filter(None, (job.output, delivery.report)):
+        click.echo(f"wrote {written}", err=to_stderr)
 
 
-def _check(
-    source: str | bytes, compiled: CompiledModel, delivery: Delivery, to_stderr: bool
-) -> dict[str, Any]:
-    """Compare with the original; nothing is written when they differ."""
-    from foldline.checking import check
+def _watch(job: Job, check: Check) -> Watch | None:
+    from foldline.support.options import resolve
 
-    with progress("checking"):
-        result = check(source, compiled)
-    if not delivery.as_json:
-        print_result(result, err=to_stderr)
-    if not result.equal:
-        case = next(case for case in result.cases if not case.equal)
-        raise InvalidArgumentError(
-            f"the compiled model differs from the original, nothing is written: "
-            f"inputs {case.name!r}, output {case.output!r}: {case.message}"
-        )
-    return result_json(result)
+    original = None if job.start is None else job.model
+    return check.watch(original, resolve(job.graph, job.session))
+
+
+def _compiler(job: Job, watch: Watch | None) -> Compiler:
+    from foldline.compiler import Compiler
+
+    if watch is None:
+        return Compiler(job.session, job.rules)
+    return Compiler(job.session, job.rules, drive=watch)
 
 
 def _print_report(compiled: CompiledModel, debug: DebugOptions, err: bool) -> None:

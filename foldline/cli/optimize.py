@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import click
 
 from foldline.cli.capabilities import print_capabilities, print_findings, print_rewrites
+from foldline.cli.checked import CheckedCommand
 from foldline.cli.compile import Delivery, jobs_of, request_flags, run_jobs
 
 SUFFIX = "_opt.onnx"
 
 
-@click.command("optimize")
+@click.command("optimize", cls=CheckedCommand)
 @click.argument("source", metavar="IN", required=False)
 @click.argument("target", metavar="OUT", required=False)
 @click.option("-m", "--model", metavar="IN", help="The same as IN; OUT is IN_opt.onnx then.")
@@ -35,7 +37,7 @@ def optimize_command(
     verbose: bool,
     config: str | None,
     rules: tuple[str, ...],
-    **delivery: bool,
+    **delivery: Any,
 ) -> None:
     """Write an optimised copy of the model IN to OUT (- for pipes)."""
     request = Delivery(**delivery)

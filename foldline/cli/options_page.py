@@ -13,7 +13,8 @@ _HEAD = """# Options
 Made by `foldline options --markdown > docs/options.md` from the table of options; a test compares.
 
 An option is set on the command line (`--KEY VALUE`, `--ge.KEY`, the underscore spelling, or
-`--set KEY=VALUE`; shapes of inputs as `--input-shape NAME:DIMS`), in YAML (`options: {KEY: VALUE}`), or in Python
+`--set KEY=VALUE`; shapes of inputs as `--input-shape NAME:DIMS`), in YAML
+(`options: {KEY: VALUE}`), or in Python
 (`foldline.compile(model, options={"KEY": value})`). The graph scope (command line, `options=`, an
 entry of `models:`) is stronger than the session scope (`foldline.Compiler(options)`, `options:` in
 YAML), which is stronger than the global one (`foldline.set_options`, the user's configuration).

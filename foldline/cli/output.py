@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterable, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from typing import Any, cast
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeVar, cast
 
 import click
+
+from foldline.support.progress import listening, tell
+
+Item = TypeVar("Item")
 
 
 def print_table(
@@ -47,13 +51,41 @@ def print_json(document: Any) -> None:
     click.echo(json.dumps(document, allow_nan=False, default=str))
 
 
-def progress(what: str) -> AbstractContextManager[Any]:
-    """Shows on a terminal that long work goes on."""
+@contextmanager
+def progress(what: str) -> Generator[None]:
+    """Show on a terminal how far the work in the block is, which says so by `tell`."""
     if not sys.stderr.isatty():
-        return nullcontext()
+        yield
+        return
     from rich.console import Console
+    from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-    return Console(stderr=True).status(what)
+    columns = (SpinnerColumn(), TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    console = Console(stderr=True)
+    with Progress(
+        *columns, console=console, transient=True, redirect_stdout=sys.stdout.isatty()
+    ) as bar:
+        task = bar.add_task(escape(what), total=None)
+
+        def show(doing: str, done: int, total: int) -> None:
+            text = escape(f"{what}: {doing}")
+            bar.update(task, description=text, completed=done, total=total or None)
+
+        with listening(show):
+            yield
+
+
+def tracked(items: Sequence[Item], what: str, label: Callable[[Item], str] = str) -> Iterator[Item]:
+    """The items, with a bar on a terminal that says which one is worked on."""
+    with progress(what):
+        for done, item in enumerate(items):
+            tell(label(item), done, len(items))
+            yield item
+
+
+def escape(text: str) -> str:
+    """Text that rich shows as it is."""
+    return text.replace("[", r"\[")
 
 
 def model_source(model: str) -> str | bytes:

@@ -5,22 +5,23 @@
 
 from __future__ import annotations
 
-import platform
-import shlex
+import signal
 import sys
-import tempfile
-import traceback
-from importlib.metadata import PackageNotFoundError, version
-from pathlib import Path
-from typing import Any
+from typing import Any, NoReturn
 
 import click
 
 import foldline
+from foldline.cli.bisect import bisect_command
 from foldline.cli.check import check_command
 from foldline.cli.compile import compile_command
+from foldline.cli.crash import Crash, write_reproducer
+from foldline.cli.diff import diff_command
+from foldline.cli.doctor import doctor_command
+from foldline.cli.gui import gui_command
 from foldline.cli.listing import ops_command, options_command, passes_command
 from foldline.cli.optimize import optimize_command
+from foldline.cli.report import report_command
 from foldline.cli.run import run_command
 from foldline.cli.step import step_command
 from foldline.support.errors import FoldlineError
@@ -42,10 +43,12 @@ class Root(click.Group):
         return super().resolve_command(ctx, args)
 
     def main(self, *args: Any, **extra: Any) -> Any:
-        """Run; a wrong request is a message, and only our own errors leave a reproducer."""
+        """Run; a wrong request is a message, and only our own faults leave a reproducer."""
         arguments = extra.get("args") or (args[0] if args else None) or sys.argv[1:]
         try:
             return super().main(*args, **extra)
+        except Crash as crash:
+            _leave_reproducer(list(arguments), crash.error, crash)
         except FoldlineError as error:
             click.echo(f"Error: {error}", err=True)
             sys.exit(REQUEST_IS_WRONG)
@@ -54,30 +57,19 @@ class Root(click.Group):
             click.echo(f"Error: {error.strerror or error}{name}", err=True)
             sys.exit(REQUEST_IS_WRONG)
         except Exception as error:
-            folder = write_reproducer(list(arguments))
-            click.echo(f"Internal error: {type(error).__name__}: {error}", err=True)
-            click.echo(f"What is needed to reproduce it is in {folder}", err=True)
-            sys.exit(INTERNAL_ERROR)
+            _leave_reproducer(list(arguments), error)
 
 
-def write_reproducer(arguments: list[str]) -> Path:
-    """Write command line, versions and the traceback being handled to a new folder."""
-    folder = Path(tempfile.mkdtemp(prefix="foldline-reproducer-"))
-    command = shlex.join(["foldline", *arguments])
-    (folder / "command.txt").write_text(f"cd {shlex.quote(str(Path.cwd()))}\n{command}\n")
-    (folder / "traceback.txt").write_text(traceback.format_exc())
-    lines = [f"python {platform.python_version()}", platform.platform()]
-    lines += [f"foldline {foldline.__version__}"]
-    lines += [f"{name} {_version(name)}" for name in ("numpy", "onnx", "xdsl", "ml_dtypes")]
-    (folder / "versions.txt").write_text("\n".join(lines) + "\n")
-    return folder
-
-
-def _version(package: str) -> str:
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return "not installed"
+def _leave_reproducer(
+    arguments: list[str], error: Exception, crash: Crash | None = None
+) -> NoReturn:
+    """Say what is wrong, and where it can be seen again; leave with the code for it."""
+    is_internal = not isinstance(error, FoldlineError)
+    kind = f"Internal error: {type(error).__name__}" if is_internal else "Error"
+    click.echo(f"{kind}: {error}", err=True)
+    folder = write_reproducer(arguments, error, crash)
+    click.echo(f"What is needed to reproduce it is in {folder}", err=True)
+    sys.exit(INTERNAL_ERROR if is_internal else REQUEST_IS_WRONG)
 
 
 @click.group(cls=Root, context_settings={"help_option_names": ["-h", "--help"]})
@@ -92,6 +84,11 @@ for _command in (
     check_command,
     run_command,
     step_command,
+    diff_command,
+    bisect_command,
+    report_command,
+    doctor_command,
+    gui_command,
     passes_command,
     ops_command,
     options_command,
@@ -99,6 +96,11 @@ for _command in (
     root.add_command(_command)
 
 
+def _terminated(number: int, frame: object) -> None:
+    sys.exit(128 + number)
+
+
 def main() -> None:
-    """Entry point of the `foldline` script."""
+    """Entry point of the `foldline` script; being terminated is an exit that cleans up."""
+    signal.signal(signal.SIGTERM, _terminated)
     root.main(prog_name="foldline")

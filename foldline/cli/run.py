@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import click
 
+from foldline.cli.crash import leaving_steps
 from foldline.cli.flags import json_flag, option_flags, options_said
 from foldline.cli.output import model_source, print_json, print_table, progress, seconds_text
 from foldline.support.errors import InvalidArgumentError
@@ -22,6 +23,8 @@ if TYPE_CHECKING:
 @click.option("--seed", default=0, show_default=True, help="Of the made-up inputs.")
 @click.option("-o", "--output", metavar="FILE.npz", help="Write the outputs.")
 @click.option("--repeat", default=1, show_default=True, type=click.IntRange(min=1))
+@click.option("--profile", is_flag=True, help="Show how long each step takes, and memory.")
+@click.option("--trace", metavar="FILE.json", help="Write one run in the trace event format.")
 @json_flag
 @option_flags
 def run_command(
@@ -31,15 +34,23 @@ def run_command(
     seed: int,
     output: str | None,
     repeat: int,
+    profile: bool,
+    trace: str | None,
     as_json: bool,
 ) -> None:
     """Compile MODEL (- for standard input), run it, and show its outputs."""
     from foldline.cli.arrays import save_npz
     from foldline.compiler import compile
 
-    with progress("compiling"):
-        session = compile(model_source(model), options=options_said()).session()
-    feed = _feed(session, files, seed if random else None)
+    source, options = model_source(model), options_said()
+    with progress("compiling"), leaving_steps(source, options):
+        session = compile(source, options=options).session()
+    feed = feed_of(session, files, seed if random else None)
+    if profile or trace:
+        from foldline.cli.profile import show_profile
+
+        show_profile(session, feed, repeat, trace, as_json)
+        return
     results: list[Any] = []
     times: list[float] = []
     with progress("running"):
@@ -53,7 +64,7 @@ def run_command(
     _show(named, times, as_json)
 
 
-def _feed(session: Session, files: tuple[str, ...], seed: int | None) -> dict[str, Any]:
+def feed_of(session: Session, files: tuple[str, ...], seed: int | None) -> dict[str, Any]:
     """Inputs from files, and made-up ones for the rest if there is a seed."""
     from foldline.cli.arrays import load_npy, retyped
     from foldline.sample_inputs import sample_feed

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from foldline.cli.flags import option_flags, options_said
-from foldline.cli.output import model_source, progress
+from foldline.cli.flags import json_flag, option_flags, options_said
+from foldline.cli.output import model_source, print_json, progress
 from foldline.support.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
+    from prompt_toolkit.completion import Completer
+
     from foldline.workbench.console import Console
     from foldline.workbench.stepper import Stepper
 
@@ -30,24 +33,37 @@ PROMPT = "(foldline) "
     metavar="FILE|MODULE",
     help="Rules to run as well: a .py file, which is run, a .yaml file, or a module.",
 )
+@json_flag
 @option_flags
 def step_command(
-    model: str | None, script: str | None, resume: str | None, rules: tuple[str, ...]
+    model: str | None,
+    script: str | None,
+    resume: str | None,
+    rules: tuple[str, ...],
+    as_json: bool,
 ) -> None:
     """Step through the compile of MODEL: passes, changes, breakpoints, why, undo.
 
-    `help` lists the commands. A script's commands are shown with their answers.
+    `help` lists the commands. A script's commands are shown with their answers; with --json a line
+    of JSON each: `{"command": …, "answer": [lines]}`.
     """
     from foldline.workbench.console import Console
 
     if (model is None) == (resume is None):
         raise click.UsageError("give MODEL, or --resume FOLDER")
     console = Console(_stepper(model, resume, rules), _read_inputs)
+    if as_json:
+        _follow(console, _script_lines(script), _as_json)
+        return
     click.echo(console.where())
-    if script is not None or not sys.stdin.isatty():
-        _follow(console, _script_lines(script))
+    if script is not None or not _is_terminal():
+        _follow(console, _script_lines(script), _as_typed)
     else:
         _converse(console)
+
+
+def _is_terminal() -> bool:
+    return sys.stdin.isatty()
 
 
 def _stepper(model: str | None, resume: str | None, rules: tuple[str, ...]) -> Stepper:
@@ -79,50 +95,64 @@ def _script_lines(script: str | None) -> Iterator[str]:
         raise InvalidArgumentError(f"'{script}' is no text: {error}") from error
 
 
-def _follow(console: Console, lines: Iterable[str]) -> None:
-    """Execute commands, each shown as if it had been typed."""
+def _follow(console: Console, lines: Iterable[str], show: Callable[[str, list[str]], None]) -> None:
+    """Execute commands, and show each with its answer."""
     for line in lines:
         if line.strip():
-            click.echo(f"{PROMPT}{line.strip()}")
-            _answer(console, line)
+            show(line.strip(), _answered(console, line))
         if console.is_over:
             return
+
+
+def _as_typed(command: str, answer: list[str]) -> None:
+    for text in (f"{PROMPT}{command}", *answer):
+        click.echo(text)
+
+
+def _as_json(command: str, answer: list[str]) -> None:
+    print_json({"command": command, "answer": answer})
 
 
 def _converse(console: Console) -> None:
     """Prompt for commands, with history and completion, until the end of input."""
     from prompt_toolkit import PromptSession
-    from prompt_toolkit.completion import Completer, Completion
     from prompt_toolkit.history import FileHistory
 
-    class Words(Completer):
-        """Completes commands and the names of what is there now."""
-
-        def get_completions(self, document: Any, complete_event: Any) -> Iterator[Completion]:
-            begun = document.get_word_before_cursor(WORD=True)
-            for word in console.words():
-                if begun and word.startswith(begun):
-                    yield Completion(word, -len(begun))
-
     session: PromptSession[str] = PromptSession(
-        history=FileHistory(str(_history_file())), completer=Words()
+        history=FileHistory(str(_history_file())), completer=_completer(console)
     )
     while not console.is_over:
         try:
-            _answer(console, session.prompt(PROMPT))
+            for text in _answered(console, session.prompt(PROMPT)):
+                click.echo(text)
         except KeyboardInterrupt:
             continue
         except EOFError:
             return
 
 
-def _answer(console: Console, line: str) -> None:
-    for text in console.execute(line):
-        click.echo(text)
+def _completer(console: Console) -> Completer:
+    from prompt_toolkit.completion import Completer, Completion
+
+    class Words(Completer):
+        """Completes commands and the names of what is there now."""
+
+        def get_completions(self, document: Any, complete_event: Any) -> Iterator[Completion]:
+            begun: str = document.text_before_cursor
+            for word in console.words(begun):
+                yield Completion(word, -len(begun.rpartition(" ")[2]))
+
+    return Words()
+
+
+def _answered(console: Console, line: str) -> list[str]:
+    with progress(line):
+        return list(console.execute(line))
 
 
 def _history_file() -> Path:
-    """Where the lines of earlier sessions are kept."""
-    folder = Path(click.get_app_dir("foldline"))
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder / "step-history"
+    """Where the lines of earlier sessions are kept: FOLDLINE_HISTORY, else the user's folder."""
+    chosen = os.environ.get("FOLDLINE_HISTORY")
+    file = Path(chosen or Path(click.get_app_dir("foldline")) / "step-history")
+    file.parent.mkdir(parents=True, exist_ok=True)
+    return file

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import os
-import tempfile
 from collections.abc import Callable
 from functools import partial
 from pathlib import Path
+from typing import IO
 
 from google.protobuf.message import EncodeError
 from onnx import ModelProto
@@ -15,9 +15,11 @@ from xdsl.dialects.builtin import ModuleOp
 
 from foldline.dialects.onnx.structure import DefaultOp, InitializerOp
 from foldline.dialects.onnx.tensor import TensorAttr
-from foldline.exporter.model import ValueInfoPolicy, export_model
+from foldline.exporter.model import FusedPolicy, ValueInfoPolicy, export_model
+from foldline.exporter.temporary import clear_stale, temporary_beside
 from foldline.exporter.tensors import ExternalWriter
 from foldline.support.errors import InvalidArgumentError, ResourceLimit
+from foldline.support.progress import tell
 
 MAX_MESSAGE_BYTES = (1 << 31) - 1
 """The most one protobuf message can hold."""
@@ -30,6 +32,7 @@ def write_model(
     force: bool = False,
     external_data: bool = False,
     value_info: ValueInfoPolicy = "keep",
+    fused: FusedPolicy = "standard",
     unique_nodes: bool = False,
     training: bool = True,
 ) -> None:
@@ -37,24 +40,28 @@ def write_model(
 
     Weights go to a file beside it if asked for, or if one message cannot hold them; its name comes
     from its content. Both are written under temporary names and renamed, data first, so a failure
-    leaves nothing behind. Raises InvalidArgumentError if `path` exists and `force` is not set.
+    leaves nothing behind; what killed runs left beside `path` is removed.
+    Raises InvalidArgumentError if `path` exists and `force` is not set.
     """
     target = Path(path)
     if target.exists() and not force:
         raise InvalidArgumentError(f"'{target}' exists; use --force (force=True) to replace it")
     if not target.parent.is_dir():
         raise InvalidArgumentError(f"folder '{target.parent}' does not exist")
+    _clear_stale(target)
+    tell(f"writing {target.name}")
     export = partial(
         export_model,
         module,
         value_info=value_info,
+        fused=fused,
         unique_nodes=unique_nodes,
         training=training,
     )
     if external_data or _weight_bytes(module) > MAX_MESSAGE_BYTES // 2:
         _write_external(export, target)
     else:
-        _replace(target, serialised(export()))
+        replace_file(target, serialised(export()))
 
 
 def serialised(proto: ModelProto) -> bytes:
@@ -69,21 +76,43 @@ def serialised(proto: ModelProto) -> bytes:
 
 
 def _write_external(export: Callable[..., ModelProto], target: Path) -> None:
-    """Two passes: the data file's name hangs on its content, and the message names the file."""
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
+    """Two passes: the data file's name hangs on its content, and the message names the file.
+
+    The message is written before the data is renamed, so that what is left by a process killed in
+    between says which data file nobody needs.
+    """
+    with temporary_beside(target) as weights:
+        with open(weights, "xb") as file:
             export(tensors=ExternalWriter(file, "pending"))
-        location = f"{target.stem}.{_digest(temporary)}.data"
+            _flush(file)
+        digest = _digest(weights)
+        location = _location(target, digest)
         with open(os.devnull, "wb") as nowhere:
-            writer = ExternalWriter(nowhere, location)
-            data = serialised(export(tensors=writer))
-        os.chmod(temporary, 0o666 & ~_umask())
-        os.replace(temporary, target.parent / location)
-        _replace(target, data)
-    finally:
-        temporary.unlink(missing_ok=True)
+            data = serialised(export(tensors=ExternalWriter(nowhere, location)))
+        with temporary_beside(target, digest) as message:
+            _write(message, data)
+            try:
+                os.replace(weights, target.parent / location)
+                os.replace(message, target)
+            finally:
+                _drop_unnamed(target, digest)
+
+
+def _location(target: Path, digest: str) -> str:
+    return f"{target.stem}.{digest}.data"
+
+
+def _clear_stale(target: Path) -> None:
+    """Remove what killed runs left: temporary files, and data that no model came to name."""
+    for digest in clear_stale(target):
+        _drop_unnamed(target, digest)
+
+
+def _drop_unnamed(target: Path, digest: str) -> None:
+    """Remove a data file unless the model names it."""
+    location = _location(target, digest)
+    if not target.exists() or location.encode() not in target.read_bytes():
+        (target.parent / location).unlink(missing_ok=True)
 
 
 def _digest(path: Path) -> str:
@@ -94,24 +123,23 @@ def _digest(path: Path) -> str:
     return digest.hexdigest()
 
 
-def _replace(target: Path, data: bytes) -> None:
-    handle, name = tempfile.mkstemp(dir=target.parent, prefix=f".{target.name}.")
-    temporary = Path(name)
-    try:
-        with os.fdopen(handle, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.chmod(temporary, 0o666 & ~_umask())
+def replace_file(target: Path, data: bytes) -> None:
+    """Write a file that appears complete or not at all, in place of what is there."""
+    with temporary_beside(target) as temporary:
+        _write(temporary, data)
         os.replace(temporary, target)
-    finally:
-        temporary.unlink(missing_ok=True)
 
 
-def _umask() -> int:
-    mask = os.umask(0)
-    os.umask(mask)
-    return mask
+def _write(path: Path, data: bytes) -> None:
+    with open(path, "xb") as file:
+        file.write(data)
+        _flush(file)
+
+
+def _flush(file: IO[bytes]) -> None:
+    """See to it that what is renamed is on the disk."""
+    file.flush()
+    os.fsync(file.fileno())
 
 
 def _weight_bytes(module: ModuleOp) -> int:

@@ -46,6 +46,7 @@ from foldline.exporter.declarations import (
     fill_opsets,
     list_initializers,
 )
+from foldline.exporter.functions import function_form
 from foldline.exporter.names import Names, make_unique
 from foldline.exporter.splats import SplatForm
 from foldline.exporter.standard import standard_form
@@ -57,6 +58,10 @@ ValueInfoPolicy: TypeAlias = Literal["keep", "all", "none"]
 ExternalPolicy: TypeAlias = Literal["embed", "keep"]
 """`embed`: external data goes into the message; `keep`: the message names the source's files."""
 
+FusedPolicy: TypeAlias = Literal["standard", "functions"]
+"""How fused operators are written: as standard operators, or as calls of local functions."""
+
+_FORMS = {"standard": standard_form, "functions": function_form}
 
 _FIRST_IR_WITH_DEFAULTS = 4
 """Below, every initializer is listed among the inputs."""
@@ -67,17 +72,19 @@ def export_model(
     *,
     value_info: ValueInfoPolicy = "keep",
     external: ExternalPolicy = "embed",
+    fused: FusedPolicy = "standard",
     unique_nodes: bool = False,
     training: bool = True,
     tensors: TensorWriter | None = None,
 ) -> ModelProto:
     """The model of a module, of its own opset and IR version. The module is not changed.
 
-    Fused operators are written as the standard operators that they stand for.
+    Fused operators are written as the standard operators that they stand for, or, from IR version 8
+    on, as calls of functions that hold these.
     With `unique_nodes`, of several nodes of one name in a graph all but the first are renamed: the
     specification allows them, but there are runtimes that do not. `training`: keep training_info.
     """
-    module = standard_form(module)
+    module = _FORMS[fused](module)
     writer = TensorWriter() if tensors is None else tensors
     policy = _Policy(value_info, external, unique_nodes)
     proto = ModelProto()

@@ -26,7 +26,9 @@ from foldline.importer.declarations import contradicts, described, metadata, val
 from foldline.importer.node import NodeReader
 from foldline.importer.residual import leftover
 from foldline.importer.scope import Scope, defined_names, reads_of, sorted_nodes
+from foldline.importer.utf8 import refuse_bytes
 from foldline.support.errors import InvalidModel, ResourceLimit
+from foldline.support.progress import told
 from foldline.support.suggest import did_you_mean
 
 MAX_NESTING = 64
@@ -56,6 +58,10 @@ class ModelContext:
     """Symbols of the local functions by domain, name and overload."""
     notes: list[str] = field(default_factory=list[str])
     """Remarks on what was changed on the way in."""
+
+
+TOLD_NODES = 1000
+"""So many nodes are imported between two reports of progress."""
 
 
 @dataclass(frozen=True)
@@ -91,6 +97,8 @@ class GraphImporter:
 
     def graph(self, proto: GraphProto) -> Region:
         """The region of a graph or body."""
+        if self._place.depth:
+            refuse_bytes(proto)
         scope = Scope(self._where, defined_names(proto), self._place.outer)
         inputs = self._inputs(proto)
         outputs = tuple(value_info(info, "output", self._where) for info in proto.output)
@@ -213,7 +221,7 @@ class GraphImporter:
             self._context.notes.append(
                 f"{self._where}: nodes were not in topological order and have been sorted"
             )
-        for node in nodes:
+        for node in told(nodes, f"importing {self._where}", len(nodes), TOLD_NODES):
             self._node(node, scope)
 
     def _node(self, node: NodeProto, scope: Scope) -> None:
@@ -272,5 +280,6 @@ def _is_sorted(nodes: Sequence[NodeProto]) -> bool:
 
 
 def _label(node: NodeProto) -> str:
+    """For messages; joined, which fails for what is no text, as `utf8` counts on."""
     name = node.name or (node.output[0] if node.output else "")
-    return f"node '{name}' ({node.op_type})"
+    return "".join(("node '", name, "' (", node.op_type, ")"))

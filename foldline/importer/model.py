@@ -29,6 +29,7 @@ from foldline.importer.external_data import ExternalData
 from foldline.importer.graph import GraphImporter, ModelContext, Place
 from foldline.importer.residual import leftover
 from foldline.importer.source import Source, blamed_on, read_source
+from foldline.importer.utf8 import refusing_bytes
 from foldline.support.errors import InvalidModel
 
 _MODEL_FIELDS = frozenset(
@@ -65,7 +66,7 @@ def import_model(source: Source, notes: list[str] | None = None) -> ModuleOp:
     collecting = gc.isenabled()
     gc.disable()
     try:
-        with blamed_on(source):
+        with blamed_on(source), refusing_bytes(proto):
             module = _model(proto, reader, [] if notes is None else notes)
     finally:
         if collecting:

@@ -12,6 +12,7 @@ from xdsl.ir import Attribute, Region, SSAValue
 
 from foldline.dialects import operator_class
 from foldline.dialects.fold.flags import KEEP
+from foldline.dialects.fused import FUSED_DOMAIN
 from foldline.dialects.onnx.attributes import (
     MetadataAttr,
     Names,
@@ -97,9 +98,12 @@ class NodeReader:
         domain = canonical_domain(node.domain)
         version = self.versions.get(domain)
         cls = operator_class(domain, node.op_type)
-        if cls is not None and version is not None and signature(domain, node.op_type, version):
-            return cls, {}
         callee = self.functions.get((domain, node.op_type, node.overload))
+        # Fused operators are no operators of files, so there the name is the function's.
+        is_function = callee is not None and domain == FUSED_DOMAIN
+        if cls is not None and version is not None and not is_function:
+            if signature(domain, node.op_type, version):
+                return cls, {}
         if callee is not None:
             return CallOp, {"callee": SymbolRefAttr(callee)}
         overloads = [key[2] for key in self.functions if key[:2] == (domain, node.op_type)]
@@ -113,7 +117,7 @@ class NodeReader:
     def _attributes(self, node: NodeProto, where: str, body: ImportBody) -> _Attributes:
         result = _Attributes()
         for proto in node.attribute:
-            label = f"{where}: attribute '{proto.name}'"
+            label = "".join((where, ": attribute '", proto.name, "'"))
             if not proto.name or proto.name in result.values or proto.name in result.graph_names:
                 raise InvalidModel(f"{label} has no name or is given twice")
             if proto.ref_attr_name and not self.in_function:

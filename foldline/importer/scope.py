@@ -8,6 +8,7 @@ from onnx import GraphProto, NodeProto
 from xdsl.ir import Block, SSAValue
 
 from foldline.dialects.onnx.op import NodeOp, node_name, result_names
+from foldline.dialects.onnx.structure import CallOp
 from foldline.support.errors import InvalidModel
 
 
@@ -20,6 +21,7 @@ class Scope:
     """
 
     def __init__(self, where: str, names: set[str], outer: Scope | None = None):
+        "".join(names)  # fails for what is no text, as `utf8` counts on
         self.where = where
         self.outer = outer
         self.values: dict[str, SSAValue] = {}
@@ -77,6 +79,7 @@ def sorted_nodes(nodes: Sequence[NodeProto], defined: set[str], where: str) -> l
     `defined` are names that need no node. Reads of bodies count. Raises InvalidModel naming a
     cycle, or a name that nothing defines.
     """
+    nodes = list(nodes)  # each look at a repeated field may make objects, and ids, of its own
     producer = {name: node for node in nodes for name in node.output if name}
     keys = {id(node): index for index, node in enumerate(nodes)}
     done: set[int] = set()
@@ -144,7 +147,9 @@ def _definer(value: SSAValue) -> str:
     owner = value.owner
     if not isinstance(owner, NodeOp):
         return "an input" if isinstance(owner, Block) else "an initializer"
-    return f"node '{node_name(owner) or result_names(owner)[0]}' ({owner.op_type})"
+    # A call is in no module yet in which its function could be looked up.
+    kind = owner.callee.string_value() if isinstance(owner, CallOp) else owner.op_type
+    return f"node '{node_name(owner) or result_names(owner)[0]}' ({kind})"
 
 
 def _label(node: NodeProto) -> str:

@@ -49,6 +49,12 @@ ROWS = (
         "Let a convolution of integers go on to floats in one operator.",
     ),
     row(
+        "dynamic-quantize-conv",
+        "O2",
+        "Let a convolution of integers quantise its input by itself.",
+        after=("conv-integer-fusion",),
+    ),
+    row(
         "release-quantisation",
         "O1",
         "Fold dequantised weights that no rewrite took, where the file is to have floats.",
@@ -139,6 +145,11 @@ ROWS = (
         "O3",
         "Form RMSNormalization of a mean of squares and a root.",
         moves_bits=True,
+    ),
+    row(
+        "skip-normalization",
+        "O3",
+        "Let LayerNormalization and RMSNormalization add what they normalise.",
     ),
     row(
         "group-normalization",

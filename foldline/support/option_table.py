@@ -1,7 +1,6 @@
 """The one registry of options: key, values, default, scopes, help, a row each.
 
-Flags, YAML schema, documentation and error messages are made from `OPTIONS`. A value whose
-feature does not exist yet is refused with that reason: an option is honoured or is an error.
+Flags, YAML schema, documentation and error messages are made from `OPTIONS`.
 """
 
 from __future__ import annotations
@@ -190,10 +189,11 @@ _ROWS = (
     ),
     OptionRow(
         "export.fused",
-        choice("standard", refused={"functions": "fused operators do not exist yet"}),
+        choice("standard", "functions"),
         _always("standard"),
         "standard",
-        "How fused operators are written.",
+        "How fused operators are written: as the standard operators that they stand for, or, from "
+        "IR version 8 on, as calls of functions that hold these.",
     ),
     OptionRow(
         "export.valueInfo",

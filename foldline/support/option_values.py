@@ -35,19 +35,13 @@ class Kind:
     """A list: its flag may be repeated."""
 
 
-def choice(
-    *values: str,
-    refused: Mapping[str, str] | None = None,
-    synonyms: Mapping[str, str] | None = None,
-) -> Kind:
-    """One of `values`; a `refused` one is known, and its reason is why it cannot be had."""
-    reasons, names = refused or {}, {**{value: value for value in values}, **(synonyms or {})}
+def choice(*values: str, synonyms: Mapping[str, str] | None = None) -> Kind:
+    """One of `values`, or a synonym of one."""
+    names = {**{value: value for value in values}, **(synonyms or {})}
 
     def check(value: Any) -> str:
         if isinstance(value, str) and value in names:
             return names[value]
-        if isinstance(value, str) and value in reasons:
-            raise BadValue(f"{value!r} is refused: {reasons[value]}; valid: {', '.join(names)}")
         raise BadValue(f"{value!r} is not valid{did_you_mean(str(value), names)}")
 
     return Kind("|".join(values), check, {"enum": list(names)})

@@ -15,7 +15,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, cast
 
 from foldline.support.option_table import OPTIONS, PASS_TOGGLE, SHAPE_KEY, Scope
 from foldline.support.option_values import BadValue, Shape
@@ -57,6 +57,11 @@ class Options:
     def __getitem__(self, key: str) -> Any:
         """The value of a canonical key, in the form its checker gives."""
         return self.values[key]
+
+    @property
+    def said(self) -> dict[str, Any]:
+        """What is not a default, whoever said it: a scope that gives these options again."""
+        return {key: self.values[key] for key in self.values if key in self.origins}
 
     @property
     def level(self) -> str:
@@ -172,6 +177,24 @@ def _user_layer(problems: list[str]) -> tuple[str, dict[str, Any]]:
     if path is None:
         return "user file", {}
     return str(path), check_scope(read_yaml(path), str(path), "global", problems)
+
+
+def pins_input(key: str) -> bool:
+    """Whether a key pins dimensions of an input: `inputs.x.shape`."""
+    return _pins(key) is not None
+
+
+def flags_of(options: Mapping[str, Any]) -> list[str]:
+    """The flags of the command line that say what a scope says, as `check_scope` gives it."""
+    return [f"--set={key}={_as_text(value)}" for key, value in options.items()]
+
+
+def _as_text(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return ",".join("?" if item is None else str(item) for item in cast("Any", value))
+    return str(value)
 
 
 def _pins(key: str) -> re.Match[str] | None:

@@ -1,19 +1,23 @@
 """What is different between two modules, node by node, and what became of those that are gone.
 
-Nodes are the same where an output and the operator are, else where name and operator are, else
-where they compute the same of the same: passes and other tools rename what they rebuild.
+`matching` says which nodes are the same. Names of values, and attributes that say what holds
+without them, are no difference.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Hashable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import chain
 
 from xdsl.dialects.builtin import ModuleOp
 
+from foldline.dialects.onnx.structure import interface, main_graph
+from foldline.workbench.matching import Matching
 from foldline.workbench.nodes import Node, nodes_of
+
+NO_NAMES: Mapping[str, str] = {}
 
 
 @dataclass(frozen=True)
@@ -44,9 +48,27 @@ class Difference:
     changed: list[Changed] = field(default_factory=list[Changed])
     removed: list[Removed] = field(default_factory=list[Removed])
     added: list[Node] = field(default_factory=list[Node])
+    twins: Mapping[int, int] = field(default_factory=dict[int, int], repr=False)
+    """Position in the second of each node of the first that is in both."""
 
     def __bool__(self) -> bool:
         return bool(self.changed or self.removed or self.added)
+
+    def without_constants(self) -> Difference:
+        """The difference of what computes: constants that came, went or changed are left out."""
+        return Difference(
+            self.same,
+            [changed for changed in self.changed if not changed.after.is_constant],
+            [removed for removed in self.removed if not removed.node.is_constant],
+            [node for node in self.added if not node.is_constant],
+        )
+
+    def summary(self) -> str:
+        """One line: how many nodes are the same, changed, gone and new."""
+        return (
+            f"{self.same} the same, {len(self.changed)} changed, "
+            f"{len(self.removed)} removed, {len(self.added)} added"
+        )
 
     def lines(self) -> Iterator[str]:
         """The difference as text: `-` is gone, `+` is new, `~` is changed."""
@@ -64,57 +86,44 @@ def difference(before: ModuleOp, after: ModuleOp, *, inferred: bool = False) -> 
     `inferred`: whether a type that was not known before is a difference too.
     """
     old, new = ([node for _, node in nodes_of(module)] for module in (before, after))
-    return _Comparison(old, new, inferred).result()
+    return node_difference(old, new, inferred=inferred, ports=_renamed(before, after))
+
+
+def node_difference(
+    before: Sequence[Node],
+    after: Sequence[Node],
+    *,
+    inferred: bool = False,
+    ports: Mapping[str, str] = NO_NAMES,
+) -> Difference:
+    """The same of modules of which only the nodes are at hand.
+
+    `ports`: names in the second module of inputs and outputs of the first.
+    """
+    return _Comparison(Matching(before, after, ports), inferred).result()
+
+
+def _renamed(before: ModuleOp, after: ModuleOp) -> dict[str, str]:
+    """Names in the second module of what goes into the first and comes out of it, by position."""
+    old, new = (interface(main_graph(module).body.block) for module in (before, after))
+    return {
+        mine.name: other.name
+        for ours, theirs in ((old.inputs, new.inputs), (old.outputs, new.outputs))
+        for mine, other in zip(ours, theirs, strict=False)
+    }
 
 
 class _Comparison:
-    def __init__(self, old: Sequence[Node], new: Sequence[Node], inferred: bool):
-        self.old, self.new, self.inferred = old, new, inferred
-        self.twin: dict[int, int] = {}
-        """Position in `new` of each node of `old` that is in both."""
-        self.values: dict[str, str] = {}
-        """Values of `old` that go by another name in `new`."""
-        self._match()
-
-    def _match(self) -> None:
-        for key in (_by_output, _by_name):
-            self._pair(key)
-        self._pair_by_structure()
-
-    def _pair(self, key: Callable[[Node], Hashable]) -> None:
-        """Pair nodes of equal key, in order; keys that are None say nothing."""
-        taken = set(self.twin.values())
-        waiting: dict[Hashable, list[int]] = defaultdict(list)
-        for index, node in enumerate(self.new):
-            if index not in taken and (found := key(node)) is not None:
-                waiting[found].append(index)
-        for index, node in enumerate(self.old):
-            if index not in self.twin and (places := waiting.get(key(node))):
-                self._set_twin(index, places.pop(0))
-
-    def _pair_by_structure(self) -> None:
-        """Producers come first, so that what they make is known under its new name."""
-        taken = set(self.twin.values())
-        waiting: dict[Hashable, list[int]] = defaultdict(list)
-        for index, node in enumerate(self.new):
-            if index not in taken:
-                waiting[_structure(node, node.inputs)].append(index)
-        for index, node in enumerate(self.old):
-            if index not in self.twin:
-                inputs = tuple(self.renamed(name) for name in node.inputs)
-                if places := waiting.get(_structure(node, inputs)):
-                    self._set_twin(index, places.pop(0))
-
-    def _set_twin(self, old: int, new: int) -> None:
-        self.twin[old] = new
-        pairs = zip(self.old[old].outputs, self.new[new].outputs, strict=False)
-        self.values.update(pair for pair in pairs if pair[0] != pair[1])
-
-    def renamed(self, name: str) -> str:
-        return self.values.get(name, name)
+    def __init__(self, matching: Matching, inferred: bool):
+        self.old, self.new, self.twin = matching.old, matching.new, matching.twin
+        self.renamed, self._moved = matching.renamed, matching.moved
+        self._inferred = inferred
+        self.constants = {node.outputs[0]: node for node in self.new if node.is_constant}
+        """By name, in the second module."""
+        self._old_constants = {n.outputs[0]: n.value for n in self.old if n.is_constant}
 
     def result(self) -> Difference:
-        found = Difference()
+        found = Difference(twins=self.twin)
         fates = _Fates(self)
         for index, node in enumerate(self.old):
             if index not in self.twin:
@@ -130,22 +139,31 @@ class _Comparison:
         return found
 
     def _changes(self, before: Node, after: Node) -> Iterator[str]:
-        if before.graph != after.graph:
+        if self._moved(before.graph) != after.graph:
             yield f"moved from {before.graph or 'the main graph'}"
-        inputs = tuple(self.renamed(name) for name in before.inputs)
+        inputs = self._read_now(before, after)
         if inputs != after.inputs:
             yield from _listed("inputs", inputs, after.inputs)
         old, new = dict(before.attributes), dict(after.attributes)
-        for name in sorted({*old, *new}):
+        for name in sorted({*dict(before.meant), *dict(after.meant)}):
             if old.get(name) != new.get(name):
                 yield f"{name}: {old.get(name, 'absent')} -> {new.get(name, 'absent')}"
         types = before.types
-        if not self.inferred:
+        if not self._inferred:
             types = tuple(t or new for t, new in zip(types, after.types, strict=False))
         if types != after.types:
             yield from _listed("type", types, after.types)
         if before.value != after.value:
             yield f"value: {before.value} -> {after.value}"
+
+    def _read_now(self, before: Node, after: Node) -> tuple[str, ...]:
+        """What a node read, by the names of now; an equal constant in its place is the same."""
+        inputs = list(map(self.renamed, before.inputs))
+        for index, (old, new) in enumerate(zip(before.inputs, after.inputs, strict=False)):
+            constant = self.constants.get(new)
+            if constant is not None and self._old_constants.get(old) == constant.value:
+                inputs[index] = new
+        return tuple(inputs)
 
 
 class _Fates:
@@ -158,7 +176,12 @@ class _Fates:
         for index, node in enumerate(comparison.old):
             for name in dict.fromkeys(node.inputs):
                 self._readers[name].append(index)
-        self._makers = {name: node for node in comparison.new for name in node.outputs}
+        old_of = {new: old for old, new in comparison.twin.items()}
+        self._makers = {
+            name: (node, old_of.get(place, -1))
+            for place, node in enumerate(comparison.new)
+            for name in node.outputs
+        }
         self._folded = {name: node for node in comparison.new for name in node.folded}
 
     def of(self, index: int) -> str:
@@ -191,7 +214,9 @@ class _Fates:
         if (constant := self._folded.get(node.label)) is not None:
             return f"folded into '{constant.label}'"
         for name in node.outputs:
-            if (maker := self._makers.get(name)) is not None:
+            maker, was = self._makers.get(name, (None, -1))
+            # What stood behind the node and makes its value now has only taken the name over.
+            if maker is not None and was <= index:
                 if maker.is_constant:
                     return f"folded into '{name}'"
                 return f"part of {maker.op_type} '{maker.label}'"
@@ -207,6 +232,8 @@ class _Fates:
         for reader in readers:
             if (twin := self._of.twin.get(reader)) is not None:
                 after = self._of.new[twin]
+                if (constant := self._constant_now(node, self._of.old[reader], after)) is not None:
+                    return f"folded into '{constant.label}'"
                 reads = [
                     n
                     for n in after.inputs
@@ -216,17 +243,13 @@ class _Fates:
                 return f"bypassed: {after.op_type} '{after.label}'{tail}"
         return next(iter(fates), "unused")
 
-
-def _by_output(node: Node) -> Hashable:
-    return (node.op_type, node.is_constant, node.outputs[0]) if node.is_named else None
-
-
-def _by_name(node: Node) -> Hashable:
-    return (node.op_type, node.is_constant, node.name) if node.name else None
-
-
-def _structure(node: Node, inputs: tuple[str, ...]) -> Hashable:
-    return node.op_type, node.attributes, node.value, inputs, len(node.outputs)
+    def _constant_now(self, node: Node, before: Node, after: Node) -> Node | None:
+        """The constant that a reader reads now where it read what `node` made."""
+        if len(before.inputs) == len(after.inputs):
+            for old, new in zip(before.inputs, after.inputs, strict=True):
+                if old in node.outputs:
+                    return self._of.constants.get(new)
+        return None
 
 
 def _listed(what: str, before: Sequence[str], after: Sequence[str]) -> Iterable[str]:

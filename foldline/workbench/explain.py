@@ -1,24 +1,19 @@
-"""What is known of one node or value, and why it was, or was not, folded or fused."""
+"""What is known of one node or value: its neighbours, type, contents, facts."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from functools import cached_property
-from itertools import groupby
 
 import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Block, Operation, OpResult, SSAValue
 
-from foldline.dialects.fold.flags import folded_nodes, is_inserted, is_kept, no_need_reason
 from foldline.dialects.fold.known import FullyKnown, get_fact
 from foldline.dialects.onnx.constant import constant_tensor
 from foldline.dialects.onnx.tensor import Tensor
 from foldline.support.errors import InvalidArgumentError
-from foldline.support.remarks import Remark
 from foldline.support.suggest import did_you_mean
-from foldline.workbench.difference import difference
 from foldline.workbench.nodes import Naming, Node, nodes_of, type_text, value_text
 
 MOST_SHOWN = 16
@@ -81,7 +76,7 @@ def _side(
     seen, edge = {op}, [op]
     for distance in range(1, depth + 1):
         found = dict.fromkeys(near for here in edge for near in step(here) if near not in seen)
-        edge = [near for near in found if near in described]
+        edge = [near for near in described if near in found]
         seen.update(edge)
         for near in edge[:MOST_SHOWN]:
             yield f"{sign * distance} {described[near]}"
@@ -115,9 +110,8 @@ def value_lines(lookup: Lookup, name: str) -> Iterator[str]:
     elif fact is not None and not isinstance(fact, FullyKnown):
         elements = ", ".join("?" if e is None else str(e) for e in fact.elements)
         yield f"partly known by {fact.source}: [{elements}]"
-    readers = list(dict.fromkeys(use.operation for use in value.uses))
-    described = dict(lookup.nodes)
-    names = [described[op].label for op in readers if op in described]
+    readers = {use.operation for use in value.uses}
+    names = [node.label for op, node in lookup.nodes if op in readers]
     more = [f"{len(names) - MOST_SHOWN} more"] if len(names) > MOST_SHOWN else []
     outputs = ["the model's outputs"] if len(names) < len(readers) else []
     yield f"read by {', '.join([*names[:MOST_SHOWN], *more, *outputs]) or 'nobody'}"
@@ -149,57 +143,6 @@ def _statistics(tensor: Tensor) -> Iterator[str]:
             f"min {finite.min():.6g}, max {finite.max():.6g}, mean {finite.mean():.6g}, "
             f"{int((wide == 0).sum())} zeros, {special} not finite, {array.nbytes} bytes"
         )
-
-
-@dataclass(frozen=True)
-class Why:
-    """The state to explain from."""
-
-    original: ModuleOp
-    here: ModuleOp
-    remarks: Sequence[Remark]
-    ahead: Sequence[str]
-    """Passes that have not run yet, as `stage/pass`."""
-
-    def lines(self, name: str) -> Iterator[str]:
-        """What became of a node, what passes said of it, and what could still come."""
-        lookup = Lookup(self.here)
-        found = lookup.find(name) or Lookup(self.original).node(name)
-        node = found[1]
-        names = {name, node.label, node.name, *node.outputs} - {""}
-        if (here := lookup.find(name)) is not None:
-            yield f"it is here: {here[1]}"
-            yield from _standing(here[0])
-        else:
-            fates = difference(self.original, self.here).removed
-            fate = next((gone.fate for gone in fates if gone.node == node), "gone")
-            yield f"it is gone: {fate}"
-        said = [remark for remark in self.remarks if remark.node in names]
-        for remark in said:
-            yield f"{remark.stage}/{remark.pass_name} {remark.kind}: {remark.message}"
-        if not said:
-            yield "no pass has said anything of it"
-        if here is not None and self.ahead:
-            yield "still to come:"
-            for stage, passes in groupby(self.ahead, lambda name: name.partition("/")[0]):
-                yield f"  {stage}: {', '.join(name.partition('/')[2] for name in passes)}"
-
-
-def _standing(op: Operation) -> Iterator[str]:
-    """Facts and flags of an operation that stands."""
-    for result in op.results:
-        fact = get_fact(result)
-        if fact is not None and constant_tensor(result) is None:
-            known = "potential constant" if isinstance(fact, FullyKnown) else "partly known"
-            yield f"{known}, found by {fact.source}"
-    if is_kept(op):
-        yield "kept: the user says not to fold it"
-    if (reason := no_need_reason(op)) is not None:
-        yield f"not to be folded: {reason}"
-    if (nodes := folded_nodes(op)) is not None:
-        yield f"folded from {', '.join(nodes)}"
-    if is_inserted(op):
-        yield "inserted by a pass"
 
 
 def marks(module: ModuleOp) -> Iterator[str]:

@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any, cast
 
+import numpy as np
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
 
 from foldline.dialects.fold.flags import folded_nodes
 from foldline.dialects.onnx.constant import constant_tensor, is_constant
-from foldline.dialects.onnx.op import NodeOp, node_name, plain_value, result_names
+from foldline.dialects.onnx.op import NodeOp, OnnxOp, node_name, plain_value, result_names
 from foldline.dialects.onnx.structure import (
     CallOp,
     FunctionOp,
@@ -52,11 +54,25 @@ class Node:
     """Of a constant: its elements, or its type and a digest where they are many."""
     folded: tuple[str, ...] = ()
     """Of a constant: the nodes it was folded from."""
+    defaults: tuple[str, ...] = ()
+    """The attributes that say what holds without them, too."""
+    arguments: tuple[str, ...] = ()
+    """What its bodies are given."""
 
     @property
     def is_constant(self) -> bool:
         """Whether it computes nothing."""
         return bool(self.value)
+
+    @property
+    def meant(self) -> tuple[tuple[str, str], ...]:
+        """The attributes that make a difference."""
+        return tuple(item for item in self.attributes if item[0] not in self.defaults)
+
+    @property
+    def holder(self) -> str:
+        """What the names of its bodies begin with."""
+        return f"{self.graph}{'/' if self.graph else ''}{self.label}"
 
     @property
     def is_named(self) -> bool:
@@ -78,7 +94,8 @@ class Node:
             f"{name}: {text}" if text else name
             for name, text in zip(self.outputs, self.types, strict=True)
         )
-        return f"{f'{self.name}: ' if self.name else ''}{typed} = {call}"
+        is_said = self.name in ("", self.outputs[0] if self.outputs else "")
+        return f"{'' if is_said else f'{self.name}: '}{typed} = {call}"
 
 
 class Naming:
@@ -137,9 +154,7 @@ def _gather(block: Block, graph: str, naming: Naming, found: list[tuple[Operatio
             for index, region in enumerate(op.regions):
                 names = op.region_names() if isinstance(op, NodeOp) else ()
                 body = names[index] if index < len(names) else "body"
-                _gather(
-                    region.block, f"{graph}{'/' if graph else ''}{node.label}.{body}", naming, found
-                )
+                _gather(region.block, f"{node.holder}.{body}", naming, found)
 
 
 def node_of(op: Operation, graph: str, naming: Naming) -> Node:
@@ -160,6 +175,26 @@ def node_of(op: Operation, graph: str, naming: Naming) -> Node:
         types=tuple(type_text(value.type) for value in op.results),
         value="" if tensor is None else value_text(tensor.data),
         folded=folded_nodes(op) or (),
+        defaults=_defaults(op, attributes),
+        arguments=tuple(
+            naming[value]
+            for region in op.regions
+            for block in region.blocks
+            for value in block.args
+        ),
+    )
+
+
+def _defaults(op: Operation, attributes: Mapping[str, Attribute]) -> tuple[str, ...]:
+    """Attributes that are given and mean what their absence means."""
+    found = op.signature if isinstance(op, OnnxOp) and attributes else None
+    schemas = {} if found is None else found.attributes
+    return tuple(
+        name
+        for name, value in attributes.items()
+        if (schema := schemas.get(name)) is not None
+        and schema.default is not None
+        and plain_value(value) == schema.default
     )
 
 
@@ -207,11 +242,19 @@ def value_text(tensor: Tensor) -> str:
     """The elements where they are few, else dtype, shape and the begin of a digest."""
     array = tensor.array
     shape = list(array.shape) if array.ndim else ""
-    if array.size <= SHOWN_ELEMENTS:
-        return f"{array.dtype}{shape} {array.tolist()}"
+    text = _elements(array) if array.size <= SHOWN_ELEMENTS else None
+    if text is not None and len(text) <= LONGEST_ATTRIBUTE:
+        return f"{array.dtype}{shape} {text}"
     if tensor.is_splat:
-        return f"{array.dtype}{shape} all {array.flat[0]}"
+        return f"{array.dtype}{shape} all {_elements(array.flat[0])}"
     return f"{array.dtype}{shape} #{tensor.digest.hex()[:8]}"
+
+
+def _elements(array: Any) -> str:
+    """Each number with the digits that tell it from others of its type."""
+    if getattr(array, "ndim", 0):
+        return f"[{', '.join(map(_elements, array))}]"
+    return repr(array) if isinstance(array, str) else str(array)
 
 
 def _attribute_text(attribute: Attribute) -> str:
@@ -220,5 +263,15 @@ def _attribute_text(attribute: Attribute) -> str:
         value = plain_value(attribute)
     except TypeError:
         value = attribute
-    text = f"{value}" if not isinstance(value, str) else repr(value)
+    text = _plain(value)
     return text if len(text) <= LONGEST_ATTRIBUTE else f"{text[: LONGEST_ATTRIBUTE - 3]}..."
+
+
+def _plain(value: Any) -> str:
+    """As Python writes it, but floats, which are float32 in ONNX, with the digits of that."""
+    if isinstance(value, float):
+        return str(np.float32(value))
+    if isinstance(value, tuple):
+        items = cast("tuple[Any, ...]", value)
+        return f"({', '.join(map(_plain, items))}{',' if len(items) == 1 else ''})"
+    return repr(value) if isinstance(value, str) else str(value)

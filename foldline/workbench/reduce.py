@@ -1,16 +1,17 @@
 """Makes a model small that breaks a compile: some of its nodes, which still break it.
 
-Nodes around the place are taken until what they make breaks, then given up one after the other as
-long as the rest still does. Values from outside become inputs, and keep the values that they had.
+Nodes around the place are taken until what they make breaks, then given up, many at once and then
+one by one, as long as the rest still does. Values from outside become inputs, and keep the values
+that they had.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
+import numpy.typing as npt
 import onnx
 from onnx import GraphProto, ModelProto, NodeProto, ValueInfoProto
 
@@ -42,34 +43,35 @@ def reduce(
 ) -> Reduced | None:
     """A small part of `model` that breaks, around the nodes or values called `names`.
 
-    `values` holds the values of `model` in one run, by name. None where no part breaks.
+    `values` holds the values of `model` in one run, by name. None where not even all of it breaks.
     """
     parts = _Parts(model, values)
-    chosen = parts.named(names)
-    for _ in range(MOST_RINGS):
-        if (
-            chosen
-            and (found := parts.cut(chosen)) is not None
-            and breaks(found.model, found.inputs)
-        ):
+    for chosen in parts.rings(names):
+        found = parts.cut(chosen)
+        if found is not None and breaks(found.model, found.inputs):
             return _smaller(parts, chosen, found, breaks)
-        wider = chosen | parts.neighbours(chosen)
-        if wider == chosen:
-            break
-        chosen = wider
     return None
 
 
 def _smaller(parts: _Parts, chosen: set[int], found: Reduced, breaks: Breaks) -> Reduced:
-    """Without each node that is not needed; nodes far from the middle are tried first."""
-    for index in sorted(chosen, reverse=True) + sorted(chosen):
-        rest = chosen - {index}
-        if index not in chosen or not rest:
-            continue
-        part = parts.cut(rest)
-        if part is not None and breaks(part.model, part.inputs):
-            chosen, found = rest, part
-    return found
+    """Without what is not needed: first many nodes at once, then fewer, at last single ones."""
+    size = max(len(chosen) // 2, 1)
+    while True:
+        before = len(chosen)
+        for piece in _pieces(sorted(chosen), size):
+            rest = chosen - piece
+            part = parts.cut(rest) if rest else None
+            if part is not None and breaks(part.model, part.inputs):
+                chosen, found = rest, part
+        if size == 1 and len(chosen) == before:
+            return found
+        size = max(min(size, len(chosen)) // 2, 1)
+
+
+def _pieces(items: Sequence[int], size: int) -> Iterator[set[int]]:
+    """Items in pieces, those far from the start first: what hangs on others goes before them."""
+    for start in reversed(range(0, len(items), size)):
+        yield set(items[start : start + size])
 
 
 class _Parts:
@@ -84,20 +86,34 @@ class _Parts:
         self._initializers = {tensor.name: tensor for tensor in graph.initializer}
         self._types = {info.name: info for info in (*graph.value_info, *graph.input, *graph.output)}
         self._reads = [_reads(node) for node in self._nodes]
+        self._names = [set(_names(node)) for node in self._nodes]
         self._makers = {name: i for i, node in enumerate(self._nodes) for name in node.output}
         self._outputs = {info.name for info in graph.output}
 
     def named(self, names: Sequence[str]) -> set[int]:
-        """The nodes that bear one of the names, or make or read a value that does."""
+        """The nodes that bear one of the names, or make or else read a value that does.
+
+        What a body holds counts as of the node that has the body.
+        """
         wanted = set(names)
-        found = {
-            index
-            for index, node in enumerate(self._nodes)
-            if node.name in wanted or not wanted.isdisjoint(node.output)
-        }
+        found = {i for i, names in enumerate(self._names) if not wanted.isdisjoint(names)}
         if found:
             return found
         return {i for i, reads in enumerate(self._reads) if not wanted.isdisjoint(reads)}
+
+    def rings(self, names: Sequence[str]) -> Iterator[set[int]]:
+        """The nodes called so, then with those around them, ring by ring; at last all nodes."""
+        chosen = self.named(names)
+        for _ in range(MOST_RINGS):
+            if chosen:
+                yield chosen
+            wider = chosen | self.neighbours(chosen)
+            if wider == chosen:
+                break
+            chosen = wider
+        everything = set(range(len(self._nodes)))
+        if chosen != everything:
+            yield everything
 
     def neighbours(self, chosen: set[int]) -> set[int]:
         """Makers of what the chosen nodes read, and readers of what they make."""
@@ -124,11 +140,11 @@ class _Parts:
         ]
         if not outputs or any(name not in self._values for name in inputs):
             return None
-        part = ModelProto()
-        part.CopyFrom(self._model)
-        part.ClearField("graph")
+        model = self._model
+        part = ModelProto(ir_version=model.ir_version, opset_import=model.opset_import)
+        part.functions.extend(model.functions)
         graph = part.graph
-        graph.name = self._model.graph.name
+        graph.name = model.graph.name or "part"
         graph.node.extend(self._constants[n] for n in outside if n in self._constants)
         graph.node.extend(nodes)
         graph.initializer.extend(self._initializers[n] for n in outside if n in self._initializers)
@@ -141,10 +157,11 @@ class _Parts:
         if known is not None and known.type.WhichOneof("value") is not None:
             return known
         value = self._values.get(name)
-        if not isinstance(value, np.ndarray):
+        if value is None or isinstance(value, list):
             return onnx.helper.make_empty_tensor_value_info(name)
-        element = onnx.helper.np_dtype_to_tensor_dtype(value.dtype)
-        return onnx.helper.make_tensor_value_info(name, element, value.shape)
+        array: npt.NDArray[Any] = value
+        element = onnx.helper.np_dtype_to_tensor_dtype(array.dtype)
+        return onnx.helper.make_tensor_value_info(name, element, array.shape)
 
 
 def _reads(node: NodeProto) -> list[str]:
@@ -154,6 +171,15 @@ def _reads(node: NodeProto) -> list[str]:
         for graph in (attribute.g, *attribute.graphs):
             names.update(dict.fromkeys(_free(graph)))
     return list(names)
+
+
+def _names(node: NodeProto) -> Iterator[str]:
+    """Names of a node and of what it makes, and of what its bodies hold."""
+    yield from filter(None, (node.name, *node.output))
+    for attribute in node.attribute:
+        for graph in (attribute.g, *attribute.graphs):
+            for inner in graph.node:
+                yield from _names(inner)
 
 
 def _free(graph: GraphProto) -> list[str]:

@@ -11,6 +11,7 @@ import json
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
+from zipfile import BadZipFile
 
 from xdsl.context import Context
 from xdsl.dialects.builtin import ModuleOp
@@ -21,7 +22,9 @@ from foldline.dialects import load_dialects
 from foldline.dialects.onnx.tensor import SideFile
 from foldline.dialects.onnx.verifier import verify_model
 from foldline.stages.context import PassContext
+from foldline.stages.gate import Application
 from foldline.stages.observers import TENSORS, load_dump, module_text
+from foldline.stages.pipeline import PIPELINE
 from foldline.stages.rewrite.transform import Transform
 from foldline.stages.run import PipelineRun, Place
 from foldline.support.errors import InvalidArgumentError, InvalidModel
@@ -29,14 +32,20 @@ from foldline.support.options import resolve
 from foldline.support.remarks import Remark
 from foldline.support.report import PassRow, Report
 from foldline.workbench.breakpoints import Breakpoint
-from foldline.workbench.stepper import Ahead, Stepper, Stop
+from foldline.workbench.stepper import Stepper
+from foldline.workbench.stops import Ahead, Stop
+from foldline.workbench.why import Past
 
 STATE = "state.json"
 MODULES = ("original.mlir", "state.mlir")
 
 
-def save(stepper: Stepper, folder: Path) -> None:
-    """Write where a stepper stands to a new or empty folder. Raises InvalidArgumentError."""
+def save(stepper: Stepper, folder: Path, *, most_bytes: int | None = None) -> int:
+    """Write where a stepper stands to a new or empty folder. Raises InvalidArgumentError.
+
+    Of tensors of more than `most_bytes` only the text is written, which shows the modules but
+    cannot be loaded; returns how many bytes were left out.
+    """
     if folder.exists() and any(folder.iterdir()):
         raise InvalidArgumentError(f"'{folder}' is not empty")
     folder.mkdir(parents=True, exist_ok=True)
@@ -44,6 +53,9 @@ def save(stepper: Stepper, folder: Path) -> None:
     run = stop.ahead.run
     for name, module in zip(MODULES, (stepper.original, run.context.module), strict=True):
         (folder / name).write_text(module_text(module, side))
+    held = sum(tensor.array.nbytes for tensor in side.tensors.values() if not tensor.is_splat)
+    if most_bytes is not None and held > most_bytes:
+        return held
     side.save(str(folder / TENSORS))
     document = {
         "foldline": foldline.__version__,
@@ -55,34 +67,58 @@ def save(stepper: Stepper, folder: Path) -> None:
         "breakpoints": [[point.kind, point.glob] for point in stepper.breakpoints],
         "remarks": [remark._asdict() for remark in run.report.remarks],
         "rows": [vars(row) for row in run.report.rows],
+        "past": [_past_as_json(past) for past in stop.ahead.past],
     }
     # Last: a folder without it is no saved state.
     (folder / STATE).write_text(json.dumps(document, indent=1))
+    return 0
 
 
 def load(folder: Path, rules: Sequence[Transform] = ()) -> Stepper:
     """The stepper that was saved, without the stops before. Raises InvalidModel.
 
-    `rules` must be those of the user that ran then, since a file holds no code.
+    `rules` must be those of the user that ran then, since a file holds no code. Raises
+    InvalidArgumentError for those that are missing.
     """
     try:
-        document: dict[str, Any] = json.loads((folder / STATE).read_text())
-        original, module = (_read(folder / name) for name in MODULES)
-    except (OSError, ValueError, ParseError) as error:
+        return _restored(folder, rules)
+    except InvalidArgumentError:
+        raise
+    except (OSError, ValueError, KeyError, TypeError, BadZipFile, ParseError) as error:
         raise InvalidModel(f"'{folder}' holds no saved steps: {error}") from error
+
+
+def _restored(folder: Path, rules: Sequence[Transform]) -> Stepper:
+    document: dict[str, Any] = json.loads((folder / STATE).read_text())
     missing = set(document["rules"]) - {rule.name for rule in rules}
     if missing:
         names = ", ".join(sorted(missing))
         raise InvalidArgumentError(f"the rules {names} ran when it was saved; give them too")
+    original, module = (_read(folder / name) for name in MODULES)
     context = PassContext(module, resolve(document["options"]), rules=tuple(rules))
     for remark in document["remarks"]:
         context.remarks.record(Remark(**remark))
     report = Report(rows=[PassRow(**row) for row in document["rows"]])
     place = Place(*document["place"])
+    context.stage = PIPELINE[place.stage].name
     run = PipelineRun(context, start=place, report=report)
     points = [Breakpoint(*pair) for pair in document["breakpoints"]]
-    stop = Stop(Ahead(run), document["done"], document["why"])
+    past = tuple(_past_from_json(**entry) for entry in document["past"])
+    stop = Stop(Ahead(run, past=past), document["done"], document["why"])
     return Stepper(original, [stop], points, options=document["options"])
+
+
+def _past_as_json(past: Past) -> dict[str, Any]:
+    change = vars(past.change)
+    names = {key: sorted(change[key]) for key in ("touched", "op_types")}
+    return {"stage": past.stage, **change, **names}
+
+
+def _past_from_json(
+    stage: str, touched: Sequence[str], op_types: Sequence[str], **change: Any
+) -> Past:
+    made = Application(**change, touched=frozenset(touched), op_types=frozenset(op_types))
+    return Past(stage, made)
 
 
 def _read(path: Path) -> ModuleOp:

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
@@ -23,8 +22,8 @@ from foldline.kernels.registry import GRADES
 from foldline.lowering import lower
 from foldline.session import Session
 from foldline.stages.context import PassContext
-from foldline.stages.gate import Application, Gate, up_to
-from foldline.stages.observers import StepRun
+from foldline.stages.gate import Application
+from foldline.stages.observers import StepRun, Verify
 from foldline.stages.rewrite.transform import Transform
 from foldline.stages.run import PipelineRun, Place
 from foldline.support.errors import InvalidArgumentError
@@ -33,77 +32,12 @@ from foldline.support.passes import PASSES
 from foldline.support.suggest import did_you_mean
 from foldline.workbench.breakpoints import Breakpoint, first_hit
 from foldline.workbench.difference import Difference, difference
+from foldline.workbench.stops import Ahead, Stop
+from foldline.workbench.why import Past
 
 STOPPED = "stopped before"
 MOST_STOPS = 100
 """So many stops can be undone; each holds a module, though not its tensors."""
-
-
-@dataclass(frozen=True, eq=False)
-class Ahead:
-    """The state before a step, and what the step will do."""
-
-    run: PipelineRun
-    """Never advanced, only copied."""
-
-    @property
-    def due(self) -> StepRun | None:
-        """The step; None at the end."""
-        return self.run.due
-
-    @cached_property
-    def _whole(self) -> tuple[PipelineRun, list[Application]]:
-        run, gate = self.run.copied(), Gate()
-        run.advance(gate)
-        return run, gate.applications
-
-    @property
-    def changes(self) -> list[Application]:
-        """What the step changes, in order."""
-        return [] if self.due is None else self._whole[1]
-
-    def after(self) -> Ahead:
-        """The state before the next step."""
-        return Ahead(self._whole[0])
-
-    def cut(self, done: int) -> PipelineRun:
-        """The state after so many changes of the step."""
-        if not done:
-            return self.run
-        run = self.run.copied()
-        run.advance(up_to(self.changes[done - 1].number + 1))
-        return run
-
-
-@dataclass(frozen=True, eq=False)
-class Stop:
-    """A state that was shown: before a step, or after some of its changes."""
-
-    ahead: Ahead
-    done: int = 0
-    """Changes of the step that are made."""
-    why: str = ""
-    """What it stopped for."""
-
-    @cached_property
-    def shown(self) -> PipelineRun:
-        """The state itself."""
-        return self.ahead.cut(self.done)
-
-    @property
-    def due(self) -> StepRun | None:
-        """The step that is to be run, or to be gone on with; None at the end."""
-        return self.ahead.due
-
-    @property
-    def changes(self) -> list[Application]:
-        """What the step that is due changes, from its beginning."""
-        return self.ahead.changes
-
-    @property
-    def module(self) -> ModuleOp:
-        """The module as it is here."""
-        return self.shown.context.module
 
 
 @dataclass
@@ -116,8 +50,8 @@ class Stepper:
     breakpoints: list[Breakpoint] = field(default_factory=list[Breakpoint])
     options: Mapping[str, Any] = field(default_factory=dict[str, Any])
     """As the user gave them."""
-    forgotten: bool = False
-    """Whether stops were dropped, so that undo cannot reach the beginning."""
+    forgotten: int = 0
+    """So many stops were dropped, to which undo cannot reach."""
 
     @classmethod
     def of(
@@ -128,13 +62,19 @@ class Stepper:
         with blamed_on(model):
             module = imported(model, resolved)
         original = module.clone()
-        run = PipelineRun(PassContext(module, resolved, rules=tuple(rules)))
+        context = PassContext(module, resolved, rules=tuple(rules))
+        run = PipelineRun(context, observers=(Verify(),))
         return cls(original, [Stop(Ahead(run), 0, "the model as imported")], options=dict(options))
 
     @property
     def here(self) -> Stop:
         """Where one stands."""
         return self.stops[-1]
+
+    @property
+    def number(self) -> int:
+        """The number of the stop where one stands, from 1."""
+        return self.forgotten + len(self.stops)
 
     @property
     def is_at_end(self) -> bool:
@@ -172,22 +112,57 @@ class Stepper:
         self._go(ahead)
         return ahead.due is not None
 
-    def until_pass(self, name: str) -> bool:
-        """Run until the pass `name`, or `stage/name`, is due. Raises InvalidArgumentError."""
-        stage, _, pass_name = name.rpartition("/")
-        if pass_name not in PASSES:
-            raise InvalidArgumentError(
-                f"{pass_name!r} is not a pass{did_you_mean(pass_name, PASSES)}"
-            )
-        return self.until(lambda due: pass_name in due.passes and stage in ("", due.stage))
+    def until_named(self, name: str) -> None:
+        """Run until a stage, a pass or rule, or `stage/pass`, is due.
 
-    def resume(self) -> Breakpoint | None:
-        """Run until a change that a breakpoint is about is next; None where the end came first."""
+        Of passes that share a step, to its first change in it. Raises InvalidArgumentError where
+        it is not ahead: it has run, or is off.
+        """
+        stage, _, last = name.rpartition("/")
+        ahead = [line.partition("/")[::2] for line in self.ahead()]
+        run = self.here.ahead.run
+        if not stage and last in (known.name for known in run.stages):
+            here = self.here.due
+            if here is None or not any(s == last != here.stage for s, _ in ahead):
+                raise InvalidArgumentError(f"the stage {last} is not ahead")
+            self.until(lambda due: due.stage == last)
+            return
+        known = [*PASSES, *(rule.name for rule in run.context.rules)]
+        if last not in known:
+            stages = [stage.name for stage in run.stages]
+            hint = did_you_mean(last, [*known, *stages])
+            raise InvalidArgumentError(f"{name!r} is no pass and no stage{hint}")
+        if not any(p == last and stage in ("", s) for s, p in ahead):
+            raise InvalidArgumentError(f"{name} is not ahead: it has run, or is off")
+        self._until_pass(stage, last)
+
+    def _until_pass(self, stage: str, name: str) -> None:
+        """Go to the pass; in the step that is due, if a change of it is ahead there."""
+        ahead, start = self.here.ahead, self.here.done
+        # Who was brought before a change of the pass goes on to the next.
+        start += int(self.here.due is not None and self.here.why == _before(self.here.due, name))
+        while (due := ahead.due) is not None:
+            if name in due.passes and stage in ("", due.stage):
+                mine = [i for i, made in enumerate(ahead.changes) if made.pass_name == name]
+                later = [index for index in mine if index >= start]
+                if later or ahead is not self.here.ahead:
+                    why = _before(due, name) + ("" if mine else ", which changes nothing")
+                    self._go(ahead, later[0] if later else 0, why)
+                    return
+            ahead, start = ahead.after(), 0
+        raise InvalidArgumentError(f"{name} is not ahead: it makes no more changes")
+
+    def resume(self, points: Sequence[Breakpoint] | None = None) -> Breakpoint | None:
+        """Run until a change that a breakpoint is about is next; None where the end came first.
+
+        `points` are asked in place of those that are set.
+        """
+        points = self.breakpoints if points is None else points
         ahead, start = self.here.ahead, self.here.done
         # Who stands before a change that was stopped at goes on behind it.
         start += int(self.here.why.startswith(STOPPED))
         while ahead.due is not None:
-            hit = first_hit(self.breakpoints, ahead.changes, start) if self.breakpoints else None
+            hit = first_hit(points, ahead.changes, start) if points else None
             if hit is not None:
                 index, point = hit
                 made = ahead.changes[index]
@@ -218,6 +193,11 @@ class Stepper:
         stop = self.here
         return stop.changes[stop.done] if stop.done < len(stop.changes) else None
 
+    def past(self) -> tuple[Past, ...]:
+        """All changes up to here."""
+        here = self.here
+        return here.ahead.past + here.ahead.made(here.done)
+
     def ahead(self) -> list[str]:
         """The passes that have not run yet, as `stage/pass`."""
         run = self.here.ahead.run
@@ -243,11 +223,17 @@ class Stepper:
         )
 
     def _go(self, ahead: Ahead, done: int = 0, why: str = "") -> None:
+        if self.is_at_end:
+            return
         where = "the end" if ahead.due is None else f"before {ahead.due.title}"
         self.stops.append(Stop(ahead, done, why or where))
         if len(self.stops) > MOST_STOPS:
-            self.forgotten = True
+            self.forgotten += 1
             del self.stops[0]
+
+
+def _before(due: StepRun, name: str) -> str:
+    return f"before {due.stage}/{name}"
 
 
 def _session(module: ModuleOp, run: PipelineRun) -> Session:

@@ -38,6 +38,17 @@ def argument_types(op: OnnxOp, operands: Types, declared: Types) -> list[Attribu
     return [opened(d) if t == UNKNOWN else t for t, d in zip(found, declared, strict=True)]
 
 
+def misfit(op: OnnxOp, operands: Types) -> str:
+    """Why a Scan cannot slice its inputs; empty where it can, or nothing is known of them."""
+    if not isinstance(op, ScanOp) or op.since < 9:
+        return ""
+    for given, axis in zip(operands[_states(op) :], _scan_axes(op), strict=True):
+        dims = dims_of(given)
+        if dims is not None and not -len(dims) <= axis < len(dims):
+            return f"it scans axis {axis} of an input of {len(dims)} axes"
+    return ""
+
+
 def carried(op: OnnxOp) -> list[tuple[int, int]]:
     """Which argument takes which yielded value of the turn before."""
     match op:
@@ -94,7 +105,7 @@ def _scan_arguments(op: OnnxOp, operands: Types) -> list[Attribute]:
 def _scan_length(op: OnnxOp, operands: Types) -> Dim:
     for given, axis in zip(operands[_states(op) :], _scan_axes(op), strict=True):
         dims = dims_of(given)
-        if dims is not None and isinstance(dims[axis], int):
+        if dims is not None and -len(dims) <= axis < len(dims) and isinstance(dims[axis], int):
             return dims[axis]
     return None
 
@@ -104,6 +115,8 @@ def _without(attribute: Attribute, axis: int) -> Attribute:
     element, dims = element_type(attribute), dims_of(attribute)
     if element is None or dims is None:
         return attribute
+    if not -len(dims) <= axis < len(dims):
+        return tensor_type(element, None)
     axis %= len(dims)
     return tensor_type(element, dims[:axis] + dims[axis + 1 :])
 

@@ -42,6 +42,14 @@ def gemm(op: OnnxOp, types: Sequence[Attribute], constants: object) -> Types | N
     return (tensor_type(element, asked("Gemm", shapes, op.properties)),)
 
 
+def global_pool(op: OnnxOp, types: Sequence[Attribute], constants: object) -> Types | None:
+    """One element a channel, in the type of the codes."""
+    element = element_type(types[0])
+    if element is None:
+        return None
+    return (tensor_type(element, asked("GlobalAveragePool", [dims_of(types[0])])),)
+
+
 def like_first(op: OnnxOp, types: Sequence[Attribute], constants: object) -> Types:
     """The type of the first input."""
     return (types[0],)

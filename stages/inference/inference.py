@@ -131,6 +131,8 @@ class Inference:
             trusted=False,
         )
         types = [self.scope.type_of(operand) for operand in op.operands]
+        if why := control_flow.misfit(op, types):
+            self.on_ill_typed(op, why)
         declared = [self.scope.type_of(argument) for argument in block.args]
         arguments = control_flow.argument_types(op, types, declared)
         carried = control_flow.carried(op)

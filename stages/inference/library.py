@@ -29,7 +29,13 @@ from foldline.dialects.onnx.types import (
     element_type,
     tensor_type,
 )
-from foldline.stages.inference.own_rules import MISSED_DEFAULTS, own_types, told_types, withheld
+from foldline.stages.inference.own_rules import (
+    MISSED_DEFAULTS,
+    own_types,
+    told_types,
+    unfit,
+    withheld,
+)
 from foldline.support.dtypes import BY_NAME
 
 MAX_ELEMENTS = 256
@@ -94,6 +100,8 @@ class LibraryInference:
         outputs = [f"o{n}" * (not isinstance(r.type, AbsentType)) for n, r in enumerate(op.results)]
         found: dict[str, TypeProto] = {}
         refers = any(isinstance(value, ReferenceAttr) for value in properties.values())
+        if not refers and (why := unfit(op)):
+            raise IllTyped(why)
         if not refers and defs.has(op.op_type, signature.since, op.domain):
             told = told_types(op, types)
             given = {name: _message(t) for name, t in zip(inputs, told, strict=True) if name}

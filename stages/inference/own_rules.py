@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import cast
 
@@ -27,7 +28,7 @@ from foldline.stages.inference import (
     fused_linear_rules,
     fused_quantised_rules,
 )
-from foldline.stages.inference.contrib_rules import CONTRIB_RULES
+from foldline.stages.inference.contrib_rules import CONTRIB_RULES, asked
 from foldline.support.dtypes import BY_CODE
 
 Types = tuple[Attribute, ...]
@@ -53,6 +54,17 @@ def withheld(op: OnnxOp, constant: TensorAttr) -> bool:
     Bounds of Range are vectors of one element in bodies of the library's own functions.
     """
     return isinstance(op, OPERATORS["", "Range"]) and constant.array.ndim > 0
+
+
+def unfit(op: OnnxOp) -> str:
+    """Why the library must not be asked about a node; empty where it may be.
+
+    It never comes back from an Einsum with dots that are not three.
+    """
+    if not isinstance(op, OPERATORS["", "Einsum"]):
+        return ""
+    equation = str(op.attribute_values().get("equation", ""))
+    return "" if _EQUATION.fullmatch(equation) else f"{equation!r} is no equation of Einsum"
 
 
 def own_types(op: OnnxOp, types: Sequence[Attribute], constants: Constants) -> Types | None:
@@ -103,6 +115,15 @@ def _max_unpool(op: OnnxOp, types: Sequence[Attribute], constants: Constants) ->
     return (tensor_type(element, tuple(shape)),)
 
 
+def _sums(op: OnnxOp, types: Sequence[Attribute], constants: Constants) -> Types | None:
+    """All results of the broadcast shape of the first two inputs, and of their element type."""
+    element = element_type(types[0])
+    if element is None:
+        return None
+    total = tensor_type(element, asked("Add", [dims_of(given) for given in types[:2]]))
+    return (total,) * len(op.results)
+
+
 def _told_of_sizes(op: OnnxOp, types: Sequence[Attribute]) -> list[Attribute]:
     """Resize: there are as many sizes as axes."""
     told, dims = list(types), dims_of(types[0])
@@ -124,6 +145,9 @@ _MISREAD: Mapping[type[OnnxOp], Callable[[OnnxOp, Sequence[Attribute]], list[Att
     OPERATORS["", "StringNormalizer"]: _told_without_sizes,
 }
 
+_TERM = r"[a-zA-Z ]*(\.\.\.[a-zA-Z ]*)?"
+_EQUATION = re.compile(rf"{_TERM}(,{_TERM})*(->{_TERM})?")
+
 _RULES: Mapping[type[OnnxOp], Rule] = {
     OPERATORS["", "GroupNormalization"]: _like_first(),
     OPERATORS["", "MaxUnpool"]: _max_unpool,
@@ -134,6 +158,7 @@ _RULES: Mapping[type[OnnxOp], Rule] = {
     OPERATORS["foldline", "Conv"]: fused_conv_rules.conv,
     OPERATORS["foldline", "ConvTranspose"]: fused_conv_rules.conv,
     OPERATORS["foldline", "ConvIntegerToFloat"]: fused_quantised_rules.conv,
+    OPERATORS["foldline", "DynamicQuantizeConv"]: fused_quantised_rules.conv,
     OPERATORS["foldline", "DynamicQuantizeMatMul"]: fused_quantised_rules.matmul,
     OPERATORS["foldline", "Linear"]: fused_linear_rules.linear,
     OPERATORS["foldline", "MatMulIntegerToFloat"]: fused_quantised_rules.matmul,
@@ -141,8 +166,11 @@ _RULES: Mapping[type[OnnxOp], Rule] = {
     OPERATORS["foldline", "QLinearAdd"]: fused_quantised_rules.arithmetic,
     OPERATORS["foldline", "QLinearBatchNormalization"]: fused_quantised_rules.like_first,
     OPERATORS["foldline", "QLinearGemm"]: fused_quantised_rules.gemm,
+    OPERATORS["foldline", "QLinearGlobalAveragePool"]: fused_quantised_rules.global_pool,
     OPERATORS["foldline", "QLinearMul"]: fused_quantised_rules.arithmetic,
     OPERATORS["foldline", "RotaryEmbedding"]: fused_attention_rules.rotary_embedding,
+    OPERATORS["foldline", "SkipLayerNormalization"]: _sums,
+    OPERATORS["foldline", "SkipRMSNormalization"]: _sums,
     OPERATORS["ai.onnx.ml", "Normalizer"]: _like_first(f32),
     OPERATORS["ai.onnx.ml", "Scaler"]: _like_first(f32),
     **CONTRIB_RULES,

@@ -36,6 +36,7 @@ from foldline.stages.passes.fusion.conv_integer_fusion import ConvIntegerFusion
 from foldline.stages.passes.fusion.conv_scale_fold import ConvScaleFold
 from foldline.stages.passes.fusion.conv_transpose_batchnorm_fold import ConvTransposeBatchnormFold
 from foldline.stages.passes.fusion.drop_boundary_permutes import DropBoundaryPermutes
+from foldline.stages.passes.fusion.dynamic_quantize_conv import DynamicQuantizeConv
 from foldline.stages.passes.fusion.dynamic_quantize_matmul import DynamicQuantizeMatmul
 from foldline.stages.passes.fusion.element_wise_fusion import ElementWiseFusion
 from foldline.stages.passes.fusion.gelu import Gelu
@@ -60,6 +61,7 @@ from foldline.stages.passes.fusion.remove_double_permute import RemoveDoublePerm
 from foldline.stages.passes.fusion.rms_normalization import RmsNormalization
 from foldline.stages.passes.fusion.rotary_embedding import RotaryEmbedding
 from foldline.stages.passes.fusion.scale_into_conv import ScaleIntoConv
+from foldline.stages.passes.fusion.skip_normalization import SkipNormalization
 from foldline.stages.passes.fusion.softplus import Softplus
 from foldline.stages.passes.fusion.swish import Swish
 from foldline.stages.passes.fusion.tanh_gelu import TanhGelu
@@ -125,6 +127,7 @@ ALL_PASSES: tuple[type[Pass], ...] = (
     Qdq,
     QdqElementWise,
     MatmulIntegerFusion,
+    DynamicQuantizeConv,
     DynamicQuantizeMatmul,
     ConvIntegerFusion,
     ReleaseQuantisation,
@@ -141,6 +144,7 @@ ALL_PASSES: tuple[type[Pass], ...] = (
     LayerNormalization,
     RmsNormalization,
     GroupNormalization,
+    SkipNormalization,
     Softplus,
     Mish,
     Gelu,

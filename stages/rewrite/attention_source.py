@@ -203,3 +203,64 @@ def _shared(op: ReshapeOp, found: Source, knowledge: Knowledge) -> Source | None
     if not is_shared:
         return None
     return replace(found, value=insert.data, groups=groups.value, kv_heads=heads.value)
+
+
+@dataclass(frozen=True)
+class Lined:
+    """Heads that share keys, lined up behind one another as if they were one longer head."""
+
+    groups: int
+    kv_heads: int
+
+    @property
+    def heads(self) -> int:
+        """All heads, of queries."""
+        return self.groups * self.kv_heads
+
+    @property
+    def together(self) -> tuple[int, ...]:
+        """The shape that lines them up."""
+        return (0, self.kv_heads, -1, 0)
+
+    @property
+    def apart(self) -> tuple[int, ...]:
+        """The shape of before."""
+        return (0, self.heads, -1, 0)
+
+    def shared(self, source: Source) -> Source:
+        """A source of keys or values, each head of which is for several of queries."""
+        return replace(source, groups=self.groups, kv_heads=self.kv_heads)
+
+
+def lined_up(together: NodeOp, apart: NodeOp) -> Lined | None:
+    """The heads that two reshapes line up and take apart again, as files have shared heads."""
+    kv_heads, heads = (_heads_of(op) for op in (together, apart))
+    if kv_heads is None or heads is None or heads <= kv_heads or heads % kv_heads:
+        return None
+    return Lined(heads // kv_heads, kv_heads)
+
+
+def reshaped(value: SSAValue, shape: Sequence[int], beside: SSAValue) -> SSAValue | None:
+    """What is reshaped to `shape`, by a node beside the one of `beside` that is read once."""
+    op = sole_producer(value, beside)
+    return op.data if isinstance(op, ReshapeOp) and _target(op) == tuple(shape) else None
+
+
+def counts_heads(op: NodeOp) -> bool:
+    """Whether a reshape says how many heads there are, axis 1, and leaves their length open."""
+    return _heads_of(op) is not None
+
+
+def _heads_of(op: NodeOp) -> int | None:
+    target = _target(op)
+    if target is None or len(target) != 4 or (target[0], *target[2:]) != (0, -1, 0):
+        return None
+    return target[1] if target[1] > 0 else None
+
+
+def _target(op: NodeOp) -> tuple[int, ...] | None:
+    """The constant shape of a Reshape in which 0 copies a size."""
+    if not isinstance(op, ReshapeOp) or op.int_of("allowzero"):
+        return None
+    tensor = constant_tensor(op.operands[1]) if len(op.operands) > 1 else None
+    return None if tensor is None else tuple(map(int, tensor.array.reshape(-1)))

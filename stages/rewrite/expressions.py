@@ -28,7 +28,8 @@ from foldline.dialects.onnx.schema import operators
 from foldline.dialects.onnx.types import element_of, element_type
 from foldline.stages.rewrite.building import RuleBuilder
 from foldline.stages.rewrite.match import Match
-from foldline.stages.rewrite.pattern import Pattern, PatternNode
+from foldline.stages.rewrite.pattern import Pattern
+from foldline.stages.rewrite.slots import PatternNode
 from foldline.stages.rewrite.tracing import PatternOperators, Traced
 from foldline.support.errors import InvalidArgumentError
 from foldline.support.suggest import did_you_mean

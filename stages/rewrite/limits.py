@@ -5,7 +5,7 @@ from __future__ import annotations
 from foldline.dialects.onnx.math import ClipOp
 from foldline.dialects.onnx.op import NodeOp
 from foldline.stages.rewrite.factors import Core
-from foldline.stages.rewrite.pattern import Predicate
+from foldline.stages.rewrite.slots import Predicate
 from foldline.stages.rewrite.tracing import PatternOperators, Traced
 
 

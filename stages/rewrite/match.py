@@ -12,7 +12,8 @@ from xdsl.ir import Block, Operation, SSAValue
 from foldline.dialects.onnx.constant import constant_tensor
 from foldline.dialects.onnx.op import NodeOp, node_name, result_names
 from foldline.dialects.onnx.tensor import Array
-from foldline.stages.rewrite.pattern import Pattern, PatternNode
+from foldline.stages.rewrite.pattern import Pattern
+from foldline.stages.rewrite.slots import PatternNode
 from foldline.stages.symbols.knowledge import Knowledge
 from foldline.support.errors import RewriteError
 

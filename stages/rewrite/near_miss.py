@@ -9,7 +9,7 @@ from xdsl.ir import Operation
 
 from foldline.dialects.onnx.op import NodeOp
 from foldline.stages.rewrite.match import name_of
-from foldline.stages.rewrite.pattern import PatternNode
+from foldline.stages.rewrite.slots import PatternNode
 
 
 @dataclass(frozen=True)

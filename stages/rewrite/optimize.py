@@ -15,7 +15,7 @@ from time import perf_counter
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Attribute, Operation
 
-from foldline.dialects.onnx.op import NodeOp
+from foldline.dialects.onnx.op import NodeOp, opset_versions
 from foldline.dialects.onnx.verifier import verify_model
 from foldline.stages.context import PassContext
 from foldline.stages.inference.calls import Calls
@@ -197,6 +197,10 @@ class _Turn:
 
     def _is_accepted(self, match: Match) -> bool:
         condition = self.rule.condition
+        first = match.ordered[0]
+        if (why := self.rule.opsets.refusal(opset_versions(first).get(""))) is not None:
+            self._decline(first, why)
+            return False
         if condition is None:
             return True
         with self.of.blame(self.transform, match.describe()):

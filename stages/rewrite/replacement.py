@@ -24,6 +24,7 @@ from foldline.stages.rewrite.building import RuleBuilder
 from foldline.stages.rewrite.convexity import dependents
 from foldline.stages.rewrite.match import name_of
 from foldline.stages.rewrite.order import Index, Order
+from foldline.stages.rewrite.provenance import Erased, pass_on
 from foldline.stages.rewriting import Rewriter, count_nodes, is_returned
 from foldline.support.errors import RewriteError
 
@@ -74,13 +75,16 @@ class Replacer:
         made, new = self._built(build, outputs, moved, last)
         touched = [v.owner for op in made for v in op.operands if isinstance(v.owner, Operation)]
         touched += [use.operation for old in outputs for use in old.uses]
-        with self._listening():
+        ordered = sorted(nodes, key=self.order.position)
+        erased = Erased()
+        with self._listening(erased):
             self._insert(made, outputs, new, last)
             for op in moved:
                 self.rewriter.move_before(op, last)
             for old, value in zip(outputs, new, strict=True):
                 made += self._take_over(old, value, last)
             self._drop(nodes, made)
+        _pass_on(ordered, erased, new, made)
         return Replaced(new, sum(count_nodes(op) for op in made if op.parent), touched)
 
     def _built(
@@ -196,14 +200,29 @@ class Replacer:
         return made
 
     @contextmanager
-    def _listening(self) -> Generator[None]:
-        """Let the index follow what changes."""
+    def _listening(self, erased: Erased) -> Generator[None]:
+        """Let the index follow what changes, and remember the nodes that go."""
         before = self.rewriter.listener
-        self.rewriter.listener = both(before, self.index)
+        self.rewriter.listener = both(before, both(self.index, erased))
         try:
             yield
         finally:
             self.rewriter.listener = before
+
+
+def _pass_on(
+    matched: Sequence[NodeOp],
+    erased: Erased,
+    new: Sequence[SSAValue],
+    made: Sequence[Operation],
+) -> None:
+    """Let new nodes that make the new values say what is said of the nodes that are gone."""
+    fresh = set(made)
+    gone = dict.fromkeys(op for op in erased.nodes if op not in fresh)
+    removed = [op for op in matched if op in gone]
+    removed += [op for op in gone if op not in matched]
+    makers = dict.fromkeys(value.owner for value in new)
+    pass_on(removed, [op for op in makers if isinstance(op, NodeOp) and op in fresh])
 
 
 def scope_of(op: Operation) -> GraphOp | FunctionOp:

@@ -6,6 +6,7 @@
         replace: Swish(x)
         runs_after: [gelu]
         preserves_bits: false
+        min_opset: 13
 
 The grammar stands in `expressions`. Several patterns are spellings of one thing. Nothing in such a
 file is executed. A match is declined where the model's operator set lacks what replaces it.
@@ -23,7 +24,7 @@ from foldline.stages.rewrite.building import RuleBuilder
 from foldline.stages.rewrite.expressions import PatternReader, Template
 from foldline.stages.rewrite.match import Match
 from foldline.stages.rewrite.pattern import Pattern
-from foldline.stages.rewrite.transform import Transform, check_name, made_rule
+from foldline.stages.rewrite.transform import Transform, check_name, made_rule, opset_bounds
 from foldline.support.errors import InvalidArgumentError
 from foldline.support.passes import PASSES
 from foldline.support.suggest import did_you_mean
@@ -40,6 +41,8 @@ class RuleData(BaseModel):
     replace: str
     runs_after: list[str] = []
     preserves_bits: bool = False
+    min_opset: int | None = None
+    max_opset: int | None = None
 
 
 class RuleFile(BaseModel):
@@ -109,7 +112,10 @@ def _transform(rule: RuleData, earlier: Sequence[str]) -> Transform:
     def replace(build: RuleBuilder, match: Match) -> list[Any]:
         return template(match).build(build, match)
 
-    return made_rule(rule.name, patterns, replace, condition, rule.runs_after, rule.preserves_bits)
+    bounds = opset_bounds(rule.name, rule.min_opset, rule.max_opset)
+    return made_rule(
+        rule.name, patterns, replace, condition, rule.runs_after, rule.preserves_bits, bounds
+    )
 
 
 def _of(part: str, read: Any, *given: Any) -> Any:

@@ -20,7 +20,8 @@ import numpy as np
 
 from foldline.dialects.onnx.op import NodeOp
 from foldline.dialects.onnx.tensor import Array
-from foldline.stages.rewrite.pattern import Accepts, Pattern, PatternNode, Predicate
+from foldline.stages.rewrite.pattern import Pattern
+from foldline.stages.rewrite.slots import Accepts, PatternNode, Predicate
 from foldline.support.errors import InvalidArgumentError
 
 

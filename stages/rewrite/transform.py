@@ -26,6 +26,26 @@ Blame: TypeAlias = Callable[[str], AbstractContextManager[None]]
 """Blames what is raised in a block on a node by its name."""
 
 
+@dataclass(frozen=True)
+class OpsetBounds:
+    """The operator sets of ONNX in which a rule is at home."""
+
+    minimum: int | None = None
+    maximum: int | None = None
+
+    def refusal(self, version: int | None) -> str | None:
+        """Why a rule is not for a place that imports `version`; None if it is."""
+        if self.minimum is None and self.maximum is None:
+            return None
+        if version is None:
+            return "the operator set of ONNX is not imported here"
+        low, high = self.minimum or version, self.maximum or version
+        if low <= version <= high:
+            return None
+        wanted = f"{self.minimum} or later" if version < low else f"{self.maximum} or earlier"
+        return f"operator set {version} is imported here, and the rule is for {wanted}"
+
+
 @dataclass(frozen=True, eq=False)
 class Rule:
     """What a transform of patterns does. It holds nothing of a run: many threads may share it."""
@@ -34,6 +54,7 @@ class Rule:
     """Spellings of one thing, tried in order, each made ready once."""
     replace: Replacement
     condition: Condition | None
+    opsets: OpsetBounds = OpsetBounds()
 
 
 class Action(Protocol):
@@ -75,6 +96,8 @@ def rewrite(
     runs_after: Sequence[Transform] = (),
     *,
     preserves_bits: bool = False,
+    min_opset: int | None = None,
+    max_opset: int | None = None,
 ) -> Transform:
     """A transform that replaces each occurrence of a pattern.
 
@@ -82,13 +105,26 @@ def rewrite(
     `condition_fn(match)` says whether an occurrence is replaced; None takes all. Where several
     patterns are given they are spellings of the same, tried in order. The transform comes after
     those of `runs_after` that run with it. Both functions run on the thread that optimises.
+    Occurrences where an operator set of ONNX below `min_opset` or above `max_opset` is imported are
+    left alone, with a remark; `condition_fn` never sees them.
 
     Raises InvalidArgumentError for a name that is empty or of a built-in transform, for functions
-    that are none, and for patterns that cannot be searched for.
+    that are none, for patterns that cannot be searched for, and for bounds that nothing is within.
     """
     check_name(name)
     before = names_before(name, runs_after)
-    return made_rule(name, pattern, replace_fn, condition_fn, before, preserves_bits)
+    bounds = opset_bounds(name, min_opset, max_opset)
+    return made_rule(name, pattern, replace_fn, condition_fn, before, preserves_bits, bounds)
+
+
+def opset_bounds(name: str, minimum: int | None, maximum: int | None) -> OpsetBounds:
+    """Bounds, checked. Raises InvalidArgumentError for what is none, or has nothing within."""
+    for bound in (minimum, maximum):
+        if bound is not None and (type(bound) is not int or bound < 1):
+            raise InvalidArgumentError(f"'{name}': {bound!r} is not a version of an operator set")
+    if minimum is not None and maximum is not None and minimum > maximum:
+        raise InvalidArgumentError(f"'{name}': min_opset is {minimum}, max_opset {maximum}")
+    return OpsetBounds(minimum, maximum)
 
 
 def check_name(name: str) -> None:
@@ -106,6 +142,7 @@ def made_rule(
     condition_fn: Condition | None,
     runs_after: Iterable[Transform | str],
     preserves_bits: bool,
+    opsets: OpsetBounds = OpsetBounds(),
 ) -> Transform:
     """`rewrite` for built-in rules too, which name what they run after."""
     if not callable(replace_fn):
@@ -121,7 +158,7 @@ def made_rule(
     before = tuple(e.name if isinstance(e, Transform) else e for e in runs_after)
     if name in before:
         raise InvalidArgumentError(f"'{name}' cannot run after itself")
-    rule = Rule(tuple(map(Search, patterns)), replace_fn, condition_fn)
+    rule = Rule(tuple(map(Search, patterns)), replace_fn, condition_fn, opsets)
     return Transform(name, rule, before, preserves_bits)
 
 

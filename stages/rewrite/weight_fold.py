@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from xdsl.ir import SSAValue
@@ -38,9 +38,15 @@ def tail_patterns(products: Sequence[str], tails: Sequence[str], most: int = 1) 
     return [_chain(products, tails, count) for count in range(most, 0, -1)]
 
 
-def _chain(products: Sequence[str], tails: Sequence[str], count: int) -> Pattern:
+def _chain(
+    products: Sequence[str], tails: Sequence[str], count: int, added: bool = False
+) -> Pattern:
     pattern = Pattern()
     last = pattern.node(products, name="product")
+    if added:
+        addition = pattern.node("Add", where=has_constant, name="addition")
+        pattern.edge(last, addition)
+        last = addition
     for number in range(count):
         tail = pattern.node(tails, where=has_constant, name=f"tail {number}")
         pattern.edge(last, tail)
@@ -49,16 +55,9 @@ def _chain(products: Sequence[str], tails: Sequence[str], count: int) -> Pattern
     return pattern
 
 
-def after_addition(tails: Sequence[str]) -> Pattern:
-    """A MatMul, the Add of its bias, and one of the tails."""
-    pattern = Pattern()
-    product = pattern.node("MatMul", name="product")
-    addition = pattern.node("Add", where=has_constant, name="addition")
-    tail = pattern.node(tails, where=has_constant, name="tail 0")
-    pattern.edge(product, addition)
-    pattern.edge(addition, tail)
-    pattern.results = [(tail, 0)]
-    return pattern
+def after_addition(tails: Sequence[str], most: int = 1) -> list[Pattern]:
+    """A MatMul, the Add of its bias, and `most` of the tails, or fewer."""
+    return [_chain(("MatMul",), tails, count, added=True) for count in range(most, 0, -1)]
 
 
 def has_constant(op: NodeOp) -> bool:
@@ -111,7 +110,8 @@ def _can_fold(match: Match, max_bytes: int | None) -> bool:
         return False
     dying = dying_constants(match)
     size = _size(product, affines)
-    if max_bytes is not None and product.weights.is_splat and size > SPLAT_BYTES:
+    written = max_bytes is not None and product.weights.is_splat and not _stays_splat(affines)
+    if written and size > SPLAT_BYTES:
         return match.refuse(f"weights that are one number would be written out, in {size} bytes")
     problem = growth(size, dying, max_bytes)
     if problem is not None:
@@ -137,13 +137,20 @@ def dying_constants(match: Match) -> Iterable[TensorAttr]:
             yield tensor
 
 
+def _stays_splat(affines: Sequence[Affine]) -> bool:
+    """Whether weights that are one number are so when they are folded."""
+    return all(is_uniform(affine.factor) for affine in affines)
+
+
 def _size(product: Product, affines: Sequence[Affine]) -> int:
     """Stored bytes of the new weights and bias."""
-    array = product.weights.array
-    factors = [a.factor for a in affines]
-    count = 1 if product.weights.is_splat and all(map(is_uniform, factors)) else array.size
-    has_bias = product.bias is not None or any(a.shifts for a in affines)
-    return array.itemsize * (count + (product.channels.count if has_bias else 0))
+    array, bias = product.weights.array, product.bias
+    count = 1 if product.weights.is_splat and _stays_splat(affines) else array.size
+    if bias is not None or any(affine.shifts for affine in affines):
+        parts = [part for a in affines for part in (a.factor, a.before, a.after)]
+        parts += [] if bias is None else [bias]
+        count += 1 if all(map(is_uniform, parts)) else product.channels.count
+    return array.itemsize * count
 
 
 def _folded(product: Product, affines: Sequence[Affine]) -> tuple[Array, Array | None]:
@@ -157,8 +164,15 @@ def _folded(product: Product, affines: Sequence[Affine]) -> tuple[Array, Array |
             factor = factor * affine.factor
             bias = None if bias is None else affine.of_bias(bias)
         weights = scaled(product.weights, product.spread(np.broadcast_to(factor, (count,))))
-        rounded = None if bias is None else np.broadcast_to(bias.astype(dtype), (count,))
+        rounded = None if bias is None else _rounded(bias, (count,), dtype)
     return weights, rounded
+
+
+def _rounded(numbers: Floats, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
+    """Numbers in a type; a splat if all are one."""
+    if is_uniform(numbers):
+        return splat(numbers.flat[0].astype(dtype), shape, dtype)
+    return np.broadcast_to(numbers.astype(dtype), shape)
 
 
 def scaled(weights: Tensor, factor: Floats) -> Array:

@@ -36,6 +36,11 @@ def quantised_pair(op: OnnxOp, known: Known) -> Sequence[Dims]:
     return (broadcast_dims(op, known, pair),)
 
 
+def pair_twice(op: OnnxOp, known: Known) -> Sequence[Dims]:
+    """Two results of the shape of the first two inputs broadcast."""
+    return (broadcast_dims(op, known, [operand_dims(op, known, index) for index in (0, 1)]),) * 2
+
+
 def broadcast_dims(op: OnnxOp, known: Known, shapes: Sequence[Dims]) -> Dims:
     """Shapes broadcast together, aligned at the last axis."""
     given = [shape for shape in shapes if shape is not None]
@@ -92,6 +97,11 @@ RULES: dict[type[NodeOp], ShapeRule] = {
         "com.microsoft",
     ),
     **by_class(
-        {like_first: _FUSED_LIKE_FIRST, quantised_pair: ("QLinearAdd", "QLinearMul")}, "foldline"
+        {
+            like_first: _FUSED_LIKE_FIRST,
+            quantised_pair: ("QLinearAdd", "QLinearMul"),
+            pair_twice: ("SkipLayerNormalization", "SkipRMSNormalization"),
+        },
+        "foldline",
     ),
 }

@@ -143,7 +143,13 @@ RULES: dict[type[NodeOp], ShapeRule] = {
         }
     ),
     **by_class({_conv(1): ("FusedConv",)}, "com.microsoft"),
-    **by_class({_conv(1): ("ConvIntegerToFloat",)}, "foldline"),
+    **by_class(
+        {
+            _conv(1): ("ConvIntegerToFloat", "DynamicQuantizeConv"),
+            _global_pool: ("QLinearGlobalAveragePool",),
+        },
+        "foldline",
+    ),
     **by_class(
         {_with_sum(_conv(1)): ("Conv",), _with_sum(_conv_transpose): ("ConvTranspose",)}, "foldline"
     ),

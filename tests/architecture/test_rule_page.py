@@ -3,38 +3,33 @@
 from __future__ import annotations
 
 import re
-from typing import Any
 
 import pytest
 import yaml
 
 from foldline import transforms
+from tests.architecture.pages import blocks, run_code
 from tests.architecture.tree import ROOT
 
-PAGE = (ROOT / "docs" / "writing-a-rule.md").read_text()
-
-
-def blocks(language: str) -> list[str]:
-    return re.findall(rf"^```{language}\n(.*?)^```$", PAGE, re.MULTILINE | re.DOTALL)
+NAME = "writing-a-rule.md"
+PAGE = (ROOT / "docs" / NAME).read_text()
 
 
 def test_the_code_runs(capsys: pytest.CaptureFixture[str]) -> None:
-    names: dict[str, Any] = {}
-    for block in blocks("python"):
-        exec(compile(block, "writing-a-rule.md", "exec"), names)
+    names = run_code(NAME)
     rows = {row.name: row.replacements for row in names["report"].rows}
     assert rows == {"tanh-to-sigmoid": 1, "merge-relus": 1}
     printed = capsys.readouterr().out
     assert printed.startswith("['Tanh']\n")
     assert "tanh-to-sigmoid: 1 matches, 1 replaced" in printed
-    (miss,) = blocks("text")
+    (miss,) = blocks(NAME, "text")
     assert miss in printed
     applied = [row.name for row in names["compiled"].session().applied_passes]
     assert applied[applied.index("tanh-to-sigmoid") + 1] == "merge-relus"
 
 
 def test_the_rules_as_data_are_rules() -> None:
-    (block,) = blocks("yaml")
+    (block,) = blocks(NAME, "yaml")
     rules = transforms.rules_from(yaml.safe_load(block))
     assert [rule.name for rule in rules] == ["silu", "softmax-of-scaled"]
 

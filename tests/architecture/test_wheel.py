@@ -47,6 +47,9 @@ def test_every_module_and_data_file_is_in(wheel: Path) -> None:
     assert "foldline/py.typed" in names
     for config in (ROOT / "configs").glob("*.yaml"):
         assert f"foldline/configs/{config.name}" in names
+    for folder in ("assets", "templates"):
+        for file in (ROOT / "foldline" / "workbench" / folder).iterdir():
+            assert f"foldline/workbench/{folder}/{file.name}" in names
 
 
 def test_the_wheel_runs_outside_the_tree(wheel: Path, tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
+from onnx import numpy_helper
 from xdsl.parser import Parser
 from xdsl.utils.exceptions import ParseError
 
@@ -22,6 +23,7 @@ from foldline.dialects.onnx.tensor import (
     side_file,
     splat,
 )
+from foldline.dialects.onnx.tensor_proto import read_tensor
 from foldline.dialects.onnx.text import ResidualAttr
 from foldline.support.dtypes import ELEMENT_TYPES, ElementType
 from tests.dialects.ir import TEXTS, attribute_text, context, reparsed
@@ -165,3 +167,11 @@ def test_side_files_are_saved_and_loaded(row: ElementType, tmp_path: Path) -> No
 def test_sparse_tensors_survive_print_and_parse() -> None:
     sparse = SparseTensorAttr(TensorAttr.of(np.eye(2)), ResidualAttr(b"\x00\xff"))
     assert reparsed(sparse) == sparse
+
+
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.int8, np.int64, np.bool_])
+def test_raw_data_is_read_in_the_dtype_itself(dtype: type[np.generic]) -> None:
+    """In a copy of it, kernels took ways for types that NumPy does not compute."""
+    proto = numpy_helper.from_array(np.array([0, 1]).astype(dtype), "x")
+    assert proto.HasField("raw_data")
+    assert read_tensor(proto, "x").array.dtype.isbuiltin == 1

@@ -20,7 +20,10 @@ class _Chain:
 
     def __init__(self, seed: int) -> None:
         self.random = np.random.default_rng(seed)
-        self.shape = tuple(int(n) for n in self.random.integers(1, 6, 4))
+        shape = [int(n) for n in self.random.integers(1, 6, 4)]
+        if seed % 4 == 3:  # A quarter has no elements, along each axis in turn.
+            shape[seed // 4 % 4] = 0
+        self.shape = tuple(shape)
         self.value = "x"
         self.nodes: list[onnx.NodeProto] = []
         self.tensors: list[onnx.TensorProto] = []
@@ -77,6 +80,8 @@ def _matmul(c: _Chain) -> None:
 
 
 def _conv(c: _Chain) -> None:
+    if 0 in c.shape[1:]:  # No window fits.
+        return
     maps = int(c.random.integers(1, 5))
     group = c.shape[1] if c.random.random() < 0.4 else 1
     maps = maps * group if group > 1 else maps
@@ -90,6 +95,8 @@ def _conv(c: _Chain) -> None:
 
 
 def _pool(c: _Chain) -> None:
+    if 0 in c.shape[1:]:
+        return
     op_type = str(c.random.choice(["MaxPool", "AveragePool"]))
     c.then(op_type, kernel_shape=[3, 3], pads=[1, 1, 1, 1])
 
@@ -111,7 +118,8 @@ def _transpose(c: _Chain) -> None:
 
 def _reshape(c: _Chain) -> None:
     c.shape = (c.shape[1], c.shape[0], c.shape[3], c.shape[2])
-    c.then("Reshape", c.constant(np.array(c.shape)))
+    keywords = {"allowzero": 1} if 0 in c.shape else {}
+    c.then("Reshape", c.constant(np.array(c.shape)), **keywords)
 
 
 def _reduce(c: _Chain) -> None:

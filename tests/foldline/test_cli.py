@@ -252,11 +252,7 @@ def test_ops() -> None:
         (["compile"], 2, "missing MODEL"),
         (["compile", "--config", "default"], 2, "missing MODEL"),
         (["compile", "absent.onnx"], 1, "absent.onnx"),
-        (
-            ["compile", "m.onnx", "--export.fused", "functions"],
-            1,
-            "fused operators do not exist yet",
-        ),
+        (["compile", "m.onnx", "--export.fused", "fnctions"], 1, "did you mean 'functions'?"),
         (["compile", "m.onnx", "--set", "oo.levle=O1"], 1, "did you mean 'oo.level'?"),
         (["compile", "m.onnx", "--set", "oo.level"], 2, "is not KEY=VALUE"),
         (["compile", "m.onnx", "--oo.level=O1", "--set", "oo.level=O1"], 2, "is set twice"),

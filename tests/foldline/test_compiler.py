@@ -152,11 +152,11 @@ def test_session_scope_is_weaker_than_graph_scope() -> None:
     assert kinds(graph.to_proto()) == ["Constant", "Add"]
 
 
-def test_unknown_options_and_refused_values_are_said_together() -> None:
+def test_unknown_options_and_wrong_values_are_said_together() -> None:
     with pytest.raises(InvalidOption) as caught:
-        foldline.compile(foldable(), options={"oo.levle": "O1", "export.fused": "functions"})
+        foldline.compile(foldable(), options={"oo.levle": "O1", "export.fused": "calls"})
     assert "oo.level" in str(caught.value)
-    assert "fused operators do not exist yet" in str(caught.value)
+    assert "'calls' is not valid; valid: functions, standard" in str(caught.value)
 
 
 def test_unknown_operators_compile_but_do_not_run() -> None:

@@ -161,13 +161,13 @@ def test_graph_outputs_are_folded_if_asked_for() -> None:
 
 
 def halves(element: str) -> onnx.ModelProto:
-    """A product that can be fused, beside one of another type."""
+    """A product that can be fused, beside one of another type, which halves would round less."""
     w = ", ".join(["1"] * 6)
     return onnx_model(f"""g (float[4, 2] x, {element}[4, 2] h) => (float[4, 3] y, {element}[4, 3] z)
         <float[2, 3] w = {{{w}}}, {element}[2, 3] v = {{{w}}}> {{
         a = MatMul (x, w)
         y = Relu (a)
-        b = MatMul (h, v)
+        b = Gemm (h, v)
         z = Relu (b)
     }}""")
 
@@ -182,7 +182,7 @@ def halves(element: str) -> onnx.ModelProto:
         ("float", "by-value", 2),
     ],
 )
-def test_half_values_are_declined_one_by_one_or_all_at_once(
+def test_h1_half_values_are_declined_one_by_one_or_all_at_once(
     element: str, value: str, fused: int
 ) -> None:
     compiled = foldline.compile(halves(element), options={"fusion.half": value})

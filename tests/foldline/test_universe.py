@@ -6,6 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import onnx
 import pytest
 from xdsl.universe import Universe
 
@@ -19,13 +20,18 @@ def test_names_clash_with_none_of_xdsl() -> None:
 
     assert not UNIVERSE.all_dialects.keys() & XDSL_UNIVERSE.all_dialects.keys()
     assert not UNIVERSE.all_passes.keys() & XDSL_UNIVERSE.all_passes.keys()
+    assert not UNIVERSE.all_frontends.keys() & XDSL_UNIVERSE.all_frontends.keys()
 
 
-def test_stock_xdsl_opt_runs_a_pass(tmp_path: Path) -> None:
-    if "onnx" not in Universe.get_multiverse().all_dialects:
+@pytest.mark.parametrize("name", ["model.mlir", "model.onnx"])
+def test_stock_xdsl_opt_runs_a_pass(tmp_path: Path, name: str) -> None:
+    if "onnx" not in Universe.get_multiverse().all_frontends:
         pytest.skip("entry points need the package installed")
-    path = tmp_path / "model.mlir"
-    path.write_text(str(import_model(foldable())))
+    path = tmp_path / name
+    if path.suffix == ".onnx":
+        onnx.save(foldable(), path)
+    else:
+        path.write_text(str(import_model(foldable())))
     code = "from xdsl.tools.xdsl_opt import main; main()"
     done = subprocess.run(
         [sys.executable, "-c", code, str(path), "-p", "infer-shapes,constant-folding"],

@@ -1,65 +1,23 @@
 """Small models that between them use every kind of exact kernel, with their weights and inputs.
 
-Numbers come from integers by exact operations, so they are the same everywhere. Each model has
-something to fold, so that folding and running are both seen.
+Each model has something to fold, so that folding and running are both seen.
 """
 
 from __future__ import annotations
 
 import hashlib
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import onnx
-from onnx import numpy_helper, parser
 
 import foldline
-
-Feed = dict[str, Any]
-
-
-@dataclass(frozen=True)
-class Golden:
-    """A model and what it is run on."""
-
-    model: onnx.ModelProto
-    feed: Feed
-
-
-def numbers(seed: int, *shape: int, dtype: Any = np.float32) -> np.ndarray:
-    """Numbers between -1 and 1 with 16 random bits, from a linear congruential generator."""
-    state = np.uint64(seed * 2654435761 + 12345)
-    count = int(np.prod(shape))
-    values = np.empty(count, np.float64)
-    for index in range(count):
-        state = np.uint64((int(state) * 6364136223846793005 + 1442695040888963407) % (1 << 64))
-        values[index] = (int(state) >> 48) / 32768 - 1
-    return values.reshape(shape).astype(dtype)
-
-
-def odd(seed: int, *shape: int) -> np.ndarray:
-    """Such numbers with NaN of several payloads, infinities, zeros and subnormals among them."""
-    values = numbers(seed, *shape) * np.float32(4)
-    bits = values.reshape(-1).view(np.uint32)
-    special = (0x7FC00001, 0xFFC00000, 0x7F800000, 0xFF800000, 0x80000000, 0, 1, 0x807FFFFF)
-    for index, pattern in enumerate(special):
-        bits[(7 * index + 3) % len(bits)] = pattern
-    return values
-
-
-def _made(opset: int, graph: str, feed: Feed, **weights: np.ndarray) -> Golden:
-    model = parser.parse_model(f'<ir_version: 10, opset_import: ["" : {opset}]>\n{graph}')
-    if opset < 23:
-        model.ir_version = 8
-    tensors = [numpy_helper.from_array(value, name) for name, value in weights.items()]
-    model.graph.initializer.extend(tensors)
-    return Golden(model, feed)
+from tests.golden import runtime_models
+from tests.golden.building import Golden, made, numbers, odd
 
 
 def perceptron() -> Golden:
-    return _made(
+    return made(
         17,
         """g (float[N, 12] x) => (float[N, 5] y, float[N, 5] z) {
             h = Gemm <transB = 1, alpha = 0.5> (x, w, b)
@@ -78,7 +36,7 @@ def perceptron() -> Golden:
 
 
 def convolutions() -> Golden:
-    return _made(
+    return made(
         17,
         """g (float[N, 3, 14, 14] x) => (float[N, 10] y) {
             a = Conv <pads = [1, 1, 1, 1], strides = [2, 2]> (x, w1, b1)
@@ -104,7 +62,7 @@ def convolutions() -> Golden:
 
 
 def depthwise() -> Golden:
-    return _made(
+    return made(
         17,
         """g (float[1, 8, 9, 9] x) => (float[1, 8, 9, 9] y) {
             e = Conv (x, w1)
@@ -125,7 +83,7 @@ def depthwise() -> Golden:
 
 
 def transformer() -> Golden:
-    return _made(
+    return made(
         17,
         """g (float[1, S, 16] x) => (float[1, S, 16] y) {
             n = LayerNormalization (x, g1, g2)
@@ -169,7 +127,7 @@ def transformer() -> Golden:
 
 
 def recurrent() -> Golden:
-    return _made(
+    return made(
         17,
         """g (float[5, 2, 3] x) => (float[5, 2, 2, 4] y1, float[5, 1, 2, 4] y2, float[1, 2, 4] h) {
             y1, h1, c1 = LSTM <hidden_size = 4, direction = "bidirectional"> (x, w1, r1, b1)
@@ -188,7 +146,7 @@ def recurrent() -> Golden:
 
 
 def resampling() -> Golden:
-    return _made(
+    return made(
         20,
         """g (float[1, 4, 5, 6] x, float[1, 3, 3, 2] grid)
             => (float[1, 3, H, W] y, float[1, 4, 3, 3] z, float[1, 4, A, B] u) {
@@ -208,7 +166,7 @@ def resampling() -> Golden:
 
 
 def attention() -> Golden:
-    return _made(
+    return made(
         23,
         """g (float[1, 4, 5, 8] q, float[1, 2, 7, 8] k, float[1, 2, 7, 8] v)
             => (float[1, 4, 5, 8] y, float[1, 4, 5, 8] z) {
@@ -222,7 +180,7 @@ def attention() -> Golden:
 
 def quantised() -> Golden:
     weights = (numbers(43, 4, 3, 3, 3) * 127).astype(np.int8)
-    return _made(
+    return made(
         17,
         """g (float[1, 3, 6, 6] x) => (float[1, 4, 4, 4] y, float[4, 4] m, uint8[3, 4] d) {
             q = QuantizeLinear (x, s, z)
@@ -259,11 +217,11 @@ def elementary() -> Golden:
     lines = [f"y{i} = {op} (x)" for i, op in enumerate(_UNARY)]
     outputs = ", ".join(f"float[9, 8] y{i}" for i in range(len(_UNARY)))
     body = "\n".join(lines)
-    return _made(20, f"g (float[9, 8] x) => ({outputs}) {{ {body} }}", {"x": odd(46, 9, 8)})
+    return made(20, f"g (float[9, 8] x) => ({outputs}) {{ {body} }}", {"x": odd(46, 9, 8)})
 
 
 def binary() -> Golden:
-    return _made(
+    return made(
         20,
         """g (float[9, 8] a, float[9, 8] b) => (float[9, 8] y0, float[9, 8] y1, float[9, 8] y2,
             float[9, 8] y3, float[9, 8] y4, float[9, 8] y5, float[9, 8] y6, float[9, 8] y7,
@@ -289,7 +247,7 @@ def reductions() -> Golden:
     lines.append("c = CumSum (x, axis)")
     outputs = ", ".join(f"float[4, 1, 5] y{i}" for i in range(len(ops)))
     body = "\n".join(lines)
-    return _made(
+    return made(
         18,
         f"g (float[4, 33, 5] x) => ({outputs}, float[4, 33, 5] c) {{ {body} }}",
         {"x": numbers(49, 4, 33, 5)},
@@ -299,7 +257,7 @@ def reductions() -> Golden:
 
 
 def control_flow() -> Golden:
-    return _made(
+    return made(
         17,
         """g (float[3, 3] x, bool b) => (float[3, 3] y, float[4, 3, 3] all) {
             y0, all = Loop (trips, , x) <body = body
@@ -321,7 +279,7 @@ def control_flow() -> Golden:
 
 
 def half() -> Golden:
-    return _made(
+    return made(
         18,
         """g (float16[1, 4, 6, 6] x) => (float16[1, 6] y, bfloat16[1, 6] z) {
             c = Conv <pads = [1, 1, 1, 1]> (x, w)
@@ -343,7 +301,7 @@ def half() -> Golden:
 
 
 def double() -> Golden:
-    return _made(
+    return made(
         18,
         """g (double[5, 7] x) => (double[5, 4] y, double[5, 1] z, double d) {
             h = MatMul (x, w)
@@ -360,7 +318,7 @@ def double() -> Golden:
 
 
 def einsum() -> Golden:
-    return _made(
+    return made(
         18,
         """g (float[2, 3, 4] a, float[4, 5, 3] b) => (float[2, 5] y, float[3, 3] t, float[2, 3] r) {
             y = Einsum <equation = "nij,jkl->nk"> (a, b)
@@ -372,7 +330,7 @@ def einsum() -> Golden:
 
 
 def normalisations() -> Golden:
-    return _made(
+    return made(
         21,
         """g (float[2, 6, 4, 5] x) => (float[2, 6, 4, 5] y0, float[2, 6, 4, 5] y1,
             float[2, 6, 4, 5] y2, float[2, 6, 4, 5] y3, float[2, 6, 4, 5] y4) {
@@ -389,7 +347,7 @@ def normalisations() -> Golden:
 
 
 def pooling() -> Golden:
-    return _made(
+    return made(
         22,
         """g (float[1, 3, 8, 7] x) => (float[1, 3, H, W] y0, float[1, 3, H, W] y1,
             float[1, 3, A, B] y2, float[1, 3, 1, 1] y3, float[1, 3, 1, 1] y4) {
@@ -404,7 +362,7 @@ def pooling() -> Golden:
 
 
 def signal() -> Golden:
-    return _made(
+    return made(
         20,
         """g (float[1, 20, 1] x) => (float[1, 20, 2] y, float[1, F, 5, 2] z, float[8] w) {
             y = DFT (x, , axis)
@@ -419,7 +377,7 @@ def signal() -> Golden:
 
 
 def movement() -> Golden:
-    return _made(
+    return made(
         18,
         """g (float[6, 4] x) => (float[6, 4] s, float[6, 2] v, int64[6, 2] i, int32[6, 4] c,
             int64[1, 4] a, float[12, 4] p) {
@@ -439,7 +397,7 @@ def movement() -> Golden:
 
 
 def deformed() -> Golden:
-    return _made(
+    return made(
         19,
         """g (float[1, 4, 6, 6] x, float[1, 18, 4, 4] o)
             => (float[1, 2, 4, 4] y, float[1, 4, 2, 2] z) {
@@ -476,6 +434,11 @@ MODELS: dict[str, Callable[[], Golden]] = {
         signal,
         movement,
         deformed,
+        runtime_models.attentions,
+        runtime_models.grouped,
+        runtime_models.embeddings,
+        runtime_models.machines,
+        runtime_models.drawn,
     )
 }
 

@@ -20,20 +20,20 @@ ROOT = Path(__file__).resolve().parents[2]
 ON_FILE = dict(line.split() for line in FILE.read_text().splitlines())
 
 
-def test_every_model_is_on_file() -> None:
+def test_t7_every_model_is_on_file() -> None:
     assert list(ON_FILE) == list(MODELS)
     assert len(set(ON_FILE.values())) == len(MODELS)
 
 
 @pytest.mark.parametrize("level", ["O0", "O1", "O2", "O3"])
 @pytest.mark.parametrize("name", MODELS)
-def test_bits(name: str, level: str) -> None:
+def test_t7_bits(name: str, level: str) -> None:
     assert digest(outputs(name, level)) == ON_FILE[name]
 
 
 @pytest.mark.parametrize("threads", [2, 3, 8])
 @pytest.mark.parametrize("name", MODELS)
-def test_threads_and_plans_do_not_matter(name: str, threads: int) -> None:
+def test_t3_t7_threads_and_plans_do_not_matter(name: str, threads: int) -> None:
     """The third run of a session has a plan."""
     assert digest(outputs(name, threads=threads, runs=3)) == ON_FILE[name]
 
@@ -47,7 +47,7 @@ def test_threads_and_plans_do_not_matter(name: str, threads: int) -> None:
     ],
     ids=["blas", "features"],
 )
-def test_another_blas_or_processor(settings: dict[str, str]) -> None:
+def test_t4_t7_another_blas_or_processor(settings: dict[str, str]) -> None:
     environment = {**os.environ, **settings, "PYTHONPATH": str(ROOT)}
     done = subprocess.run(
         [sys.executable, "-W", "ignore", "-m", "tests.golden.models"],
@@ -75,7 +75,7 @@ SWITCHED = [n for n, info in PASSES.items() if info.preserves_bits and _can_be_d
 
 
 @pytest.mark.parametrize("switched", SWITCHED)
-def test_a_pass_that_preserves_bits_can_be_left_out(switched: str) -> None:
+def test_t2_a_pass_that_preserves_bits_can_be_left_out(switched: str) -> None:
     for name in SEEN_BY_PASSES:
         golden = MODELS[name]()
         options = {"mode": "exact", "passes.disable": [switched]}

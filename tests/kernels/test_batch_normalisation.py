@@ -42,9 +42,10 @@ def test_inference(dtype, version, shape):
         )
 
 
-def test_constant_parameters_tiles_and_in_place(monkeypatch):
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_constant_parameters_tiles_and_in_place(monkeypatch, dtype):
     monkeypatch.setattr(foldline.kernels.batch_normalisation, "TILE_BYTES", 200)
-    x, rest = normal(2, 5, 6), parameters(5)
+    x, rest = normal(2, 5, 6, dtype=dtype), parameters(5, dtype=dtype)
     entry = find_kernel("", "BatchNormalization", 15)
     assert entry.inplace == (0,)
     operands = [Operand(v.shape, v.dtype, None if v is x else v) for v in (x, *rest)]

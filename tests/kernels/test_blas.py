@@ -6,6 +6,7 @@ from collections.abc import Iterator
 import pytest
 import threadpoolctl
 
+from foldline.kernels import blas
 from foldline.kernels.blas import libraries, one_blas_thread
 
 
@@ -58,3 +59,29 @@ def test_the_last_of_concurrent_blocks_restores() -> None:
     leave.set()
     thread.join()
     assert set(_counts()) == {2}
+
+
+class _Other:
+    """A library that is not an OpenBLAS of plain threads."""
+
+    threading_layer = "openmp"
+
+    def __init__(self) -> None:
+        self.said: list[object] = []
+
+    def get_num_threads(self) -> int:
+        return 4
+
+    def set_num_threads(self, num_threads: int) -> None:
+        self.said.append(num_threads)
+
+    def clear_controlling_thread(self, *, force: bool) -> None:
+        self.said.append(force)
+
+
+def test_another_library_is_set_through_threadpoolctl(monkeypatch: pytest.MonkeyPatch) -> None:
+    other = _Other()
+    monkeypatch.setattr(blas, "libraries", lambda: (blas._limit(other),))
+    with one_blas_thread():
+        assert other.said == [True, 1, True]
+    assert other.said == [True, 1, True, True, 4, True]

@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-import foldline.kernels.conv
+import foldline.kernels.conv_columns
 from foldline.kernels.parallel import use_threads
 from foldline.kernels.registry import compute, find_kernel
 
@@ -82,7 +82,7 @@ def test_anything(data):
 @pytest.mark.parametrize("group", [1, 3, 6])
 def test_many_small_pieces(monkeypatch, pads, group):
     for name, size in (("COLUMN_BYTES", 900), ("GROUP_COLUMN_BYTES", 500), ("LEAST_COLUMNS", 4)):
-        monkeypatch.setattr(foldline.kernels.conv, name, size)
+        monkeypatch.setattr(foldline.kernels.conv_columns, name, size)
     x, w = normal(2, 6, 11, 7), normal(12, 6 // group, 3, 2, seed=1)
     for strides in ((1, 1), (2, 1), (3, 2)):
         check(x, w, normal(12), group=group, pads=pads, strides=strides)

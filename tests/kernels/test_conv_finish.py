@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from foldline.kernels.conv import conv_step, conv_window
-from foldline.kernels.conv_finish import SPAN_ELEMENTS, done, finish_all, finisher
+from foldline.kernels.conv_finish import SPAN_ELEMENTS, add_bias, done, finish_all, finisher
 from foldline.kernels.parallel import use_threads
 from foldline.kernels.registry import Array, Operand, run_once
 
@@ -56,3 +56,15 @@ def test_nothing_is_done_where_nothing_is_to_be_done() -> None:
     read_only.flags.writeable = False
     finish_all(read_only, done)
     assert finisher("", (), read_only.dtype) is done
+
+
+@pytest.mark.parametrize("shape", [(0, 3), (5, 3), (3001, 3), (701, 127), (400, 200)])
+@pytest.mark.parametrize("is_strided", [False, True])
+def test_a_bias_is_added_to_every_row(shape: tuple[int, int], is_strided: bool) -> None:
+    rng = np.random.default_rng(0)
+    part = rng.standard_normal((shape[0], 2 * shape[1])).astype(np.float32)
+    part = part[:, : shape[1]] if is_strided else np.ascontiguousarray(part[:, : shape[1]])
+    bias = rng.standard_normal(shape[1]).astype(np.float32)
+    wanted = part + bias
+    add_bias(part, bias)
+    assert part.tobytes() == wanted.tobytes()

@@ -116,3 +116,32 @@ def test_extremes_of_integers() -> None:
     assert least(x, (0,)).tolist() == [2, -7]
     assert greatest(np.zeros((0,), np.int8), None) == -128
     assert least(np.array([True, False]), None) == np.False_
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+@pytest.mark.parametrize("choose", [maximum, minimum])
+@pytest.mark.parametrize("bound", [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN, 6.0])
+def test_one_bound_is_as_an_array_of_bounds(dtype: Any, choose: Any, bound: float) -> None:
+    values = [0.0, -0.0, 1.0, -1.0, INF, -INF, NAN, 6.0, 5.5, 1e-7, -1e-7] * 7
+    x = np.array(values, np.float32).astype(dtype)
+    one = np.array(bound, np.float32).astype(dtype)
+    expected = choose(x, np.full(x.shape, one))
+    for found in (choose(x, one), choose(x, one.reshape(1))):
+        assert found.dtype == x.dtype
+        assert found.tobytes() == expected.tobytes()
+    assert choose(x[::2], one).tobytes() == expected[::2].tobytes()
+    assert choose(x[3].reshape(()), one).shape == ()
+
+
+@pytest.mark.parametrize("dtype", FLOATS)
+def test_greatest_and_least_do_not_hang_on_the_order(dtype: Any) -> None:
+    rows = [[0.0, -0.0], [-0.0, 0.0], [-0.0, -0.0], [-1.0, 0.0], [NAN, 0.0], [2.0, -3.0]]
+    x = np.array(rows, np.float32).astype(dtype)
+    top = np.array([0.0, 0.0, -0.0, 0.0, NAN, 2.0], np.float32).astype(dtype)
+    low = np.array([-0.0, -0.0, -0.0, -1.0, NAN, -3.0], np.float32).astype(dtype)
+    for given in (x, x[:, ::-1]):
+        assert greatest(given, (1,)).tobytes() == top.tobytes()
+        assert least(given, (1,)).tobytes() == low.tobytes()
+        for row, high, deep in zip(given, top, low, strict=True):
+            assert greatest(row, None).tobytes() == high.tobytes()
+            assert least(row, None).tobytes() == deep.tobytes()

@@ -140,3 +140,9 @@ def test_settled_leaves_what_is_defined():
     x = np.array([1, 2])
     assert settled(x, np.dtype(np.float32)) is x
     assert settled(np.array([1e300, np.nan]), np.dtype(np.int8)).tolist() == [127, 0]
+
+
+def test_doubles_of_a_copied_dtype_keep_their_digits():
+    """Pickled arrays have one: they were rounded to float32 first."""
+    x = np.array([2.0**53 - 1, 16777217.0]).astype(np.dtype(np.float64).newbyteorder("="))
+    np.testing.assert_array_equal(cast(x, "int64"), [2**53 - 1, 16777217])

@@ -1,4 +1,4 @@
-"""Operators of com.microsoft in exact mode: the values of fast mode, rows, the one NaN."""
+"""Products of com.microsoft in exact mode: the values of fast mode, their parts, the one NaN."""
 
 from __future__ import annotations
 
@@ -7,45 +7,25 @@ from typing import Any
 import numpy as np
 import pytest
 
+from foldline.kernels.contrib_nbits import n_bits_weights
 from foldline.kernels.exact_arithmetic import relu
 from foldline.kernels.exact_contrib import (
     fused_conv,
     fused_gemm,
     fused_matmul,
-    skip_layer_normalization,
+    matmul_n_bits,
 )
 from foldline.kernels.exact_conv import conv
 from foldline.kernels.exact_matmul import gemm, matmul
-from foldline.kernels.exact_normalisation import layer_normalization
-from foldline.kernels.registry import GRADES, compute, find_kernel
-
-MICROSOFT = "com.microsoft"
+from tests.kernels.both_modes import Case, agree, codes, has_the_one_nan, numbers, scalar
 
 
-def numbers(*shape: int) -> np.ndarray:
-    return np.random.default_rng(sum(shape)).standard_normal(shape).astype(np.float32)
+def n_bits(size: int, bits: int = 4) -> list[Any]:
+    blocks = -(-size // 16)
+    return [numbers(2, size), codes(6, blocks, 2 * bits, dtype=np.uint8), numbers(6 * blocks)]
 
 
-def codes(*shape: int, dtype: Any = np.int8) -> np.ndarray:
-    info = np.iinfo(dtype)
-    return np.random.default_rng(sum(shape)).integers(info.min, info.max, shape, dtype)
-
-
-def scalar(value: float, dtype: Any = np.float32) -> np.ndarray:
-    return np.asarray(dtype(value))
-
-
-def run(mode: str, op_type: str, *inputs: Any, domain: str = MICROSOFT, **attributes: Any) -> Any:
-    entry = find_kernel(domain, op_type, 1, GRADES[mode])
-    assert entry is not None
-    if "output_count" not in entry.reserved:
-        attributes.pop("output_count", None)
-    with np.errstate(all="ignore"):
-        results = compute(entry, inputs, **attributes)
-    return results if isinstance(results, tuple) else (results,)
-
-
-CASES: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
+CASES: dict[str, Case] = {
     "matmul": ("FusedMatMul", [numbers(2, 3, 4), numbers(2, 5, 4)], {"transB": 1, "alpha": 0.5}),
     "batches": (
         "FusedMatMul",
@@ -98,51 +78,28 @@ CASES: dict[str, tuple[str, list[Any], dict[str, Any]]] = {
         ],
         {"direction": "bidirectional", "hidden_size": 4},
     ),
-    "skip": (
-        "SkipLayerNormalization",
-        [numbers(2, 3, 8), numbers(2, 3, 8) * 2, numbers(8), numbers(8), numbers(8)],
-        {"output_count": 4},
+    "bits": ("MatMulNBits", n_bits(40), {"K": 40, "N": 6, "block_size": 16}),
+    "bits, zeros": (
+        "MatMulNBits",
+        [*n_bits(40, 8)[:3], codes(6, 3, dtype=np.uint8), None, numbers(6)],
+        {"K": 40, "N": 6, "block_size": 16, "bits": 8},
     ),
-    "skip simplified": (
-        "SkipSimplifiedLayerNormalization",
-        [numbers(2, 3, 8), numbers(2, 3, 8) * 2, numbers(8), numbers(8)],
-        {"output_count": 4},
+    "bits, zeros of floats": (
+        "MatMulNBits",
+        [*n_bits(40)[:3], numbers(6, 3)],
+        {"K": 40, "N": 6, "block_size": 16},
     ),
 }
 
 
 @pytest.mark.parametrize("case", CASES)
 def test_values(case: str) -> None:
-    op_type, inputs, attributes = CASES[case]
-    found = run("exact", op_type, *inputs, **attributes)
-    expected = run("fast", op_type, *inputs, **attributes)
-    assert len(found) == len(expected)
-    for a, b in zip(found, expected, strict=True):
-        assert (a.dtype, a.shape) == (b.dtype, b.shape)
-        np.testing.assert_allclose(a.astype(float), b.astype(float), rtol=1e-4, atol=1e-5)
+    agree(CASES[case])
 
 
 @pytest.mark.parametrize("case", [case for case in CASES if "quantised" not in case])
 def test_nan(case: str) -> None:
-    op_type, inputs, attributes = CASES[case]
-    given = [x.copy() if isinstance(x, np.ndarray) else x for x in inputs]
-    first = next(x for x in given if x is not None and x.dtype == np.float32)
-    first.reshape(-1).view(np.uint32)[0] = 0xFFC00001
-    for part in run("exact", op_type, *given, **attributes):
-        bits = part[np.isnan(part)].view(np.uint32)
-        assert (bits == 0x7FC00000).all()
-
-
-@pytest.mark.parametrize("count", [1, 2])
-def test_simplified_layer_normalisation(count: int) -> None:
-    given = (numbers(2, 3, 4), numbers(4))
-    found, expected = (
-        run(mode, "SimplifiedLayerNormalization", *given, domain="", output_count=count)
-        for mode in GRADES
-    )
-    assert len(found) == len(expected) == count
-    for a, b in zip(found, expected, strict=True):
-        np.testing.assert_allclose(a, b, rtol=1e-5)
+    has_the_one_nan(CASES[case])
 
 
 def test_they_are_what_their_parts_are() -> None:
@@ -151,11 +108,19 @@ def test_they_are_what_their_parts_are() -> None:
     assert fused_gemm(a, b, c, activation="Relu").tobytes() == relu(gemm(a, b, c)).tobytes()
     x, w = numbers(1, 3, 5, 5), numbers(2, 3, 3, 3)
     assert fused_conv(x, w, activation="Relu").tobytes() == relu(conv(x, w)).tobytes()
-    y, *_ = skip_layer_normalization(a, a * 2, b[:, 0], b[:, 1], output_count=1)
-    expected, *_ = layer_normalization(a + a * 2, b[:, 0], b[:, 1], epsilon=1e-12)
-    assert y.tobytes() == expected.tobytes()
 
 
 def test_an_unknown_activation() -> None:
     with pytest.raises(ValueError, match="unknown activation 'Cosine'"):
         fused_gemm(numbers(2, 3), numbers(3, 2), activation="Cosine")
+
+
+def test_a_product_of_few_bits_is_that_of_its_weights() -> None:
+    a, b, scales = n_bits(40)
+    shape = {"K": 40, "N": 6, "block_size": 16}
+    weights = n_bits_weights(b, scales, None, (6, 40), 16, 4)
+    assert matmul_n_bits(a, b, scales, **shape).tobytes() == matmul(a, weights).tobytes()
+    half = matmul_n_bits(a.astype(np.float16), b, scales.astype(np.float16), **shape)
+    assert half.dtype == np.float16
+    with pytest.raises(ValueError, match="g_idx and weight_prepacked"):
+        matmul_n_bits(a, b, scales, weight_prepacked=1, **shape)

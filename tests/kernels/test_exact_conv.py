@@ -92,6 +92,26 @@ def test_depthwise_tiles_and_threads_do_not_matter(monkeypatch: pytest.MonkeyPat
             assert conv(x, w, group=16).tobytes() == whole.tobytes()
 
 
+@pytest.mark.parametrize(("group", "depth"), [(1, 4), (2, 2), (4, 1)])
+@pytest.mark.parametrize("strides", [[1, 1], [2, 1]])
+def test_images_groups_and_rows_go_through_in_any_number(
+    group: int, depth: int, strides: list[int], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    x, w, b = numbers(3, 4, 5, 4), numbers(4, depth, 3, 3), numbers(4)
+    given: dict[str, Any] = {"group": group, "pads": [1, 1, 1, 1], "strides": strides}
+    expected = by_definition(x, w, group, [1, 1, 1, 1], strides, [1, 1]) + b.reshape(-1, 1, 1)
+    for most in (1, 300, 900, 1 << 20):
+        monkeypatch.setattr(exact_conv, "COLUMN_ELEMENTS", most)
+        monkeypatch.setattr(exact_conv, "TAP_ELEMENTS", most)
+        for row in (0, 512):
+            monkeypatch.setattr(exact_conv, "SHORT_ROW", row)
+            for threads in (1, 2):
+                with use_threads(threads):
+                    assert conv(x, w, b, **given).tobytes() == expected.tobytes()
+                    one = [conv(image[None], w, b, **given) for image in x]
+                    assert np.concatenate(one).tobytes() == expected.tobytes()
+
+
 def test_one_and_three_axes() -> None:
     x, w = numbers(1, 2, 6), numbers(3, 2, 3)
     line = conv(x, w, pads=[1, 1])

@@ -6,7 +6,13 @@ import numpy as np
 import pytest
 
 from foldline.kernels import exact_products
-from foldline.kernels.exact_products import einsum_is_exact, integer_product, product
+from foldline.kernels.exact_products import (
+    einsum_is_exact,
+    integer_product,
+    multiplier,
+    prepared,
+    product,
+)
 from foldline.kernels.parallel import use_threads
 
 
@@ -120,6 +126,57 @@ def test_the_trial_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(exact_products, "_by_einsum", fused)
     assert not einsum_is_exact(np.dtype(np.float32))
     einsum_is_exact.cache_clear()
+
+
+@pytest.mark.parametrize("by_einsum", [True, False])
+@pytest.mark.parametrize(("m", "k", "n"), [(1, 40, 49), (2, 21, 33), (9, 40, 17), (300, 9, 100)])
+def test_how_a_matrix_lies_does_not_matter(
+    m: int, k: int, n: int, by_einsum: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Turned round in strips, the last of which may be of one column, kept or not."""
+    if not by_einsum:
+        monkeypatch.setattr(exact_products, "einsum_is_exact", lambda dtype: False)
+    a, b = numbers(m, k), numbers(k, n)
+    expected = product(a, b).tobytes()
+    if m < 10:
+        assert expected == by_definition(a, b).tobytes()
+    turned = np.asfortranarray(b)
+    monkeypatch.setattr(exact_products, "STRIPPED", 0)
+    for least in (1 << 30, 0):
+        monkeypatch.setattr(exact_products, "VAST", least)
+        for strip in (4, 16, 64):
+            monkeypatch.setattr(exact_products, "STRIP", strip)
+            for threads in (1, 2):
+                with use_threads(threads):
+                    assert product(a, turned).tobytes() == expected
+            assert multiplier(turned)(a).tobytes() == expected
+            stacked = product(np.stack([a, a]), np.stack([turned.T, turned.T]).swapaxes(1, 2))
+            assert stacked.tobytes() == expected * 2
+
+
+@pytest.mark.parametrize(("m", "n"), [(130, 40), (256, 127), (64, 32), (33, 31)])
+def test_a_transposed_product_is_the_same(m: int, n: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    a, b = numbers(m, 25), numbers(25, n)
+    found = product(a, b)
+    assert found.flags.c_contiguous
+    monkeypatch.setattr(exact_products, "LEAST_WIDTH", 0)
+    monkeypatch.setattr(exact_products, "GOOD_WIDTH", 0)
+    assert product(a, b).tobytes() == found.tobytes()
+
+
+def test_prepared_integers() -> None:
+    generator = np.random.default_rng(1)
+    for rows, most in ((30, 127), (30, 30_000), (600, 127)):
+        a = generator.integers(-255, 256, (3, rows), dtype=np.int32)
+        b = generator.integers(-most, most + 1, (rows, 5), dtype=np.int32)
+        wide, greatest = prepared(b)
+        assert wide.dtype == (np.float32 if rows * 255 * most < 1 << 24 else np.float64)
+        found = integer_product(a, wide, greatest)
+        assert found.dtype == np.int32
+        np.testing.assert_array_equal(found, np.matmul(a, b))
+    far = np.full((1, 8), 1 << 30, np.int32)
+    wide, greatest = prepared(far.T)
+    np.testing.assert_array_equal(integer_product(far, wide, greatest), np.matmul(far, far.T))
 
 
 def test_integers_are_exact_and_wrap() -> None:

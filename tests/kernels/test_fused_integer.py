@@ -7,47 +7,8 @@ import numpy as np
 import pytest
 
 from foldline.kernels.parallel import use_threads
-from foldline.kernels.registry import GRADES, Operand, compute, find_kernel, run_once
-
-DOMAIN = "foldline"
-MODES = ("fast", "exact")
-
-
-def codes(shape, dtype, seed=0):
-    info = np.iinfo(dtype)
-    random = np.random.default_rng(seed)
-    return random.integers(info.min, info.max, shape, dtype, endpoint=True)
-
-
-def floats(*shape, seed=3):
-    return np.random.default_rng(seed).standard_normal(shape).astype(np.float32)
-
-
-def bits(found, wanted):
-    assert found.dtype == wanted.dtype
-    assert found.shape == wanted.shape
-    np.testing.assert_array_equal(found.view(np.uint8), np.ascontiguousarray(wanted).view(np.uint8))
-
-
-def run(op_type, arrays, mode="fast", constant=(), out=None, domain=DOMAIN, **attributes):
-    entry = find_kernel(domain, op_type, 22 if not domain else 1, GRADES[mode])
-    with np.errstate(all="ignore"):
-        if not entry.is_maker:
-            return entry.function(*arrays, **attributes)
-        operands = [
-            None if x is None else Operand(x.shape, x.dtype, x if place in constant else None)
-            for place, x in enumerate(arrays)
-        ]
-        keywords = {} if out is None else {"out": out}
-        return run_once(entry.function(*operands, **attributes), arrays, **keywords)
-
-
-def parts(total, scale, bias, mode, bias_first=0):
-    """Cast, Mul and Add by their own kernels."""
-    y = compute(find_kernel("", "Cast", 13, GRADES[mode]), [total], to=1)
-    y = compute(find_kernel("", "Mul", 14, GRADES[mode]), [y, scale])
-    terms = [bias, y] if bias_first else [y, bias]
-    return y if bias is None else compute(find_kernel("", "Add", 14, GRADES[mode]), terms)
+from foldline.kernels.registry import GRADES, compute, find_kernel
+from tests.kernels.integers import MODES, bits, codes, floats, parts, run
 
 
 def matmul_parts(a, b, a_zero, b_zero, scale, bias, mode, bias_first=0):
@@ -168,28 +129,3 @@ def test_a_product_that_quantises_its_input(mode: str, kind: str):
     wanted = matmul_parts(a, b, a_zero, zero, product, bias, mode)
     for constant in ((), (1, 2, 3)):
         bits(run("DynamicQuantizeMatMul", [x, b, zero, scale, bias], mode, constant), wanted)
-
-
-@pytest.mark.parametrize("grade", ["fast", "reference", "exact"])
-@pytest.mark.parametrize("window", [{"pads": (1, 1, 1, 1)}, {"strides": (2, 2)}, {"group": 2}])
-def test_convolutions_with_sums_before_and_after_the_cast(grade: str, window: Any):
-    channels = 4 // window.get("group", 1)
-    x, w = codes((2, 4, 7, 7), np.uint8), codes((6, channels, 3, 3), np.int8, 1)
-    zeros = [x[0, 0, 0, 0].reshape(()), w[0, 0, 0, 0].reshape(())]
-    mode = "exact" if grade == "exact" else "fast"
-    total = run("ConvInteger", [x, w, *zeros], mode, domain="", **window)
-    per_map = codes((1, 6, 1, 1), np.int32, 7) >> 8
-    entry = find_kernel(DOMAIN, "ConvIntegerToFloat", 1, [grade])
-    for scale, b, bias in itertools.product(
-        (np.full((), -0.5, np.float32), floats(6, 1, 1)), (None, per_map), (None, floats(6, 1, 1))
-    ):
-        given = [x, w, *zeros, scale, b, bias]
-        wanted = parts(total if b is None else total + b, scale, bias, mode)
-        bits(compute(entry, given, **window), wanted)
-
-
-def test_convolutions_whose_sums_are_beyond_2_to_the_24():
-    x, w = np.full((1, 300, 5, 5), 255, np.uint8), np.full((2, 300, 3, 3), 127, np.int8)
-    scale = np.full((), 0.1, np.float32)
-    found = run("ConvIntegerToFloat", [x, w, None, None, scale, None, None])
-    bits(found, parts(np.full((1, 2, 3, 3), 255 * 127 * 2700, np.int32), scale, None, "fast"))

@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 
 from foldline.kernels.epilogue import PARAMETERS, activation_of
-from foldline.kernels.matmul import matrix_product
 from foldline.kernels.parallel import use_threads
 from foldline.kernels.registry import GRADES, Operand, compute, find_kernel, run_once
+from foldline.kernels.tiled_products import flat_product
 
 SAMPLE = {
     "Clip": (-0.5, 0.75),
@@ -216,12 +216,12 @@ def test_matmul_gemm_and_linear_are_cut_alike(monkeypatch):
     """Cutting a product may change its bits, on this machine or another one."""
     asked = []
 
-    def recorded(m, k, n):
+    def recorded(m, k, n, *others):
         asked.append((m, k, n))
-        return matrix_product(m, k, n)
+        return flat_product(m, k, n, *others)
 
-    monkeypatch.setattr("foldline.kernels.matmul.matrix_product", recorded)
-    monkeypatch.setattr("foldline.kernels.fused_linear.matrix_product", recorded)
+    monkeypatch.setattr("foldline.kernels.matmul.flat_product", recorded)
+    monkeypatch.setattr("foldline.kernels.fused_linear.flat_product", recorded)
     a, b = normal(7, 5), normal(5, 3)
     run("MatMul", "fast", (a, b))
     run("MatMul", "fast", (a[None], b))

@@ -78,3 +78,37 @@ def test_the_shape_input_changes_nothing():
     (kernel,) = kernels("GroupNormalization")
     with_shape = compute(kernel, [x, ones, ones, np.array(x.shape)], num_groups=2)
     np.testing.assert_array_equal(with_shape, compute(kernel, [x, ones, ones], num_groups=2))
+
+
+@pytest.mark.parametrize("dtype", CODES)
+@pytest.mark.parametrize("axis", [-1, 1])
+@pytest.mark.parametrize("opset", [13, 23])
+@pytest.mark.parametrize("op_type", ["SkipLayerNormalization", "SkipRMSNormalization"])
+def test_sums_against_the_expansion(op_type: str, opset: int, axis: int, dtype: Any):
+    x, z = (RNG.normal(size=size).astype(dtype) for size in ((2, 3, 5), (3, 5)))
+    scales = [
+        RNG.normal(size=x.shape[axis % 3 :]).astype(dtype) for _ in range(1 + ("L" in op_type))
+    ]
+    attributes = {"axis": axis, "epsilon": EPSILON, "stash_type": CODES[dtype]}
+    wanted = of_expansion(op_type, [x, z, *scales], attributes, opset).astype(np.float64)
+    for grade in ("fast", "exact"):
+        kernel = find_kernel("foldline", op_type, 1, (grade,))
+        assert kernel is not None
+        found, total = compute(kernel, [x, z, *scales], output_count=2, **attributes)
+        alone = compute(kernel, [x, z, *scales], **attributes)
+        np.testing.assert_array_equal(total, x + z)
+        np.testing.assert_array_equal(alone, found)
+        assert found.dtype == total.dtype == x.dtype
+        error = np.abs(found.astype(np.float64) - wanted)
+        assert error.max() <= 16 * float(np.finfo(dtype).eps) * np.abs(wanted).max()
+
+
+def test_a_sum_is_made_where_the_result_goes():
+    x, out = np.ones((2, 8), np.float32), np.empty((2, 8), np.float32)
+    for op_type in ("SkipLayerNormalization", "SkipRMSNormalization"):
+        kernel = find_kernel("foldline", op_type, 1)
+        assert kernel is not None
+        assert compute(kernel, [x, x, x[0]], out=out) is out
+        y, total = compute(kernel, [x, x, x[0]], out=out, output_count=2)
+        assert y is out
+        assert (total == 2).all()

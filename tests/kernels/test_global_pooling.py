@@ -2,13 +2,16 @@ import ml_dtypes
 import numpy as np
 import pytest
 
+from foldline.kernels.channels_last import channels_last, pixels
 from foldline.kernels.global_pooling import (
     global_average_pool,
     global_average_pool_reference,
+    global_average_step,
     global_lp_pool,
     global_max_pool,
     max_roi_pool,
 )
+from foldline.kernels.registry import Operand, aligned_bytes, run_once
 
 FLOATS = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
 
@@ -19,7 +22,7 @@ def test_averages(dtype, shape):
     x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
     plain = global_average_pool_reference(x)
     out = np.empty(plain.shape, dtype)
-    assert global_average_pool(x, out=out) is out
+    assert run_once(global_average_pool(Operand(x.shape, x.dtype)), (x,), out=out) is out
     assert out.dtype == plain.dtype == dtype
     exact = x.astype(float).mean(axis=tuple(range(2, x.ndim)), keepdims=True)
     for result in (out, plain):
@@ -30,7 +33,29 @@ def test_averages(dtype, shape):
 
 def test_average_does_not_overflow_halves():
     x = np.full((1, 1, 32, 32), 1000, np.float16)
-    assert global_average_pool(x).item() == 1000
+    assert run_once(global_average_pool(Operand(x.shape, x.dtype)), (x,)).item() == 1000
+
+
+@pytest.mark.parametrize("shape", [(2, 5, 7, 7), (1, 3, 70, 60)])
+def test_average_has_the_same_bits_in_either_memory_order(shape):
+    x = np.random.default_rng(0).standard_normal(shape).astype(np.float32)
+    last = channels_last(np.ascontiguousarray(pixels(x)), shape)
+    plain = run_once(global_average_step(Operand(shape, x.dtype)), (x,))
+    result = run_once(global_average_step(Operand(shape, x.dtype, None, True)), (last,))
+    assert result.tobytes() == plain.tobytes()
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+def test_bound_average_reads_what_is_there_when_it_runs(is_last):
+    memory = np.zeros((1, 4, 6, 3), np.float32)
+    x = memory.transpose(0, 3, 1, 2)
+    step = global_average_step(Operand(x.shape, x.dtype, None, is_last))
+    scratch, out = aligned_bytes(step.scratch_bytes), np.empty((1, 3, 1, 1), np.float32)
+    compute = step.bind(x, scratch=scratch, out=out)
+    for value in (1, 5):
+        memory[...] = [value, 2 * value, np.inf]
+        compute()
+        assert out.ravel().tolist() == [value, 2 * value, np.inf]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

@@ -2,9 +2,10 @@ import ml_dtypes
 import numpy as np
 import pytest
 
-from foldline.kernels.matmul import TILE_WORK, gemm, gemm_6, matmul, matrix_product
+from foldline.kernels.matmul import gemm, gemm_6, matmul
 from foldline.kernels.parallel import use_threads
 from foldline.kernels.registry import Operand, compute, find_kernel
+from foldline.kernels.strips import TILE_WORK
 
 FAST = find_kernel("", "MatMul", 13, ("fast",))
 PLAIN = find_kernel("", "MatMul", 13, ("reference",))
@@ -62,22 +63,6 @@ def test_nan_and_infinity_go_through():
     a = np.float32([[np.inf, 0], [np.nan, 1]])
     result = compute(FAST, (a, np.float32([[1, 0], [0, 1]])))
     np.testing.assert_array_equal(result, [[np.inf, np.nan], [np.nan, np.nan]])
-
-
-@pytest.mark.parametrize(
-    ("m", "k", "n"), [(2048, 256, 192), (96, 512, 2048), (2048, 512, 33), (700, 3, 5)]
-)
-def test_tiles_do_not_depend_on_threads(m, k, n):
-    a, b = normal(m, k), normal(k, n, seed=1)
-    multiply = matrix_product(m, k, n)
-    results = []
-    for threads in (1, 2, 3):
-        out = np.full((m, n), np.nan, np.float32)
-        with use_threads(threads):
-            multiply(a, b, out)
-        results.append(out)
-    np.testing.assert_allclose(results[0], a.astype(float) @ b, rtol=1e-4, atol=1e-4)
-    assert results[0].tobytes() == results[1].tobytes() == results[2].tobytes()
 
 
 def test_stacks_are_tiled_over_the_stack():

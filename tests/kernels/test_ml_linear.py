@@ -3,6 +3,7 @@ import pytest
 from onnx import TensorProto
 
 import foldline.kernels.ml_linear  # noqa: F401
+from foldline.kernels.registry import compute, find_kernel
 from tests.kernels.one_node import ML, assert_as_onnxruntime, own_results
 
 X = np.random.default_rng(0).normal(size=(6, 3)).astype(np.float32)
@@ -91,3 +92,26 @@ def test_surplus_coefficients_have_no_effect_as_in_onnxruntime():
     options["classlabels_ints"] = [5, 7, 9]
     types = (TensorProto.INT64, TensorProto.FLOAT)
     assert_as_onnxruntime("LinearClassifier", 1, [X], options, domain=ML, outputs=types)
+
+
+@pytest.mark.parametrize("transform", TRANSFORMS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("count", [0, 1, 6])
+def test_the_fast_kernels_are_the_reference_but_for_rounding(transform, dtype, count):
+    x = (X[:count] * 40).astype(dtype)
+    labels = {"classlabels_ints": (5, 6, 7), "post_transform": transform}
+    for op_type, options in (
+        ("LinearClassifier", ROWS | labels),
+        ("LinearRegressor", ROWS | {"targets": 3, "post_transform": transform}),
+    ):
+        if op_type == "LinearClassifier" and not count:
+            continue
+        fast, expected = (
+            compute(find_kernel(ML, op_type, 1, [grade]), [x], **options)
+            for grade in ("fast", "reference")
+        )
+        if op_type == "LinearClassifier":
+            np.testing.assert_array_equal(fast[0], expected[0])
+            fast, expected = fast[1], expected[1]
+        assert fast.dtype == expected.dtype
+        np.testing.assert_allclose(fast, expected, rtol=2e-5, atol=2e-7)

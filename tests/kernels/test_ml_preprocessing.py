@@ -10,6 +10,7 @@ from foldline.kernels.ml_preprocessing import (
     normalizer,
     scaler,
 )
+from foldline.kernels.registry import compute, find_kernel
 from tests.kernels.one_node import ML, assert_as_onnxruntime
 
 X = np.array([[1, -2, 3], [0, 0, 0], [-1, -5, -2]], np.float32)
@@ -109,3 +110,43 @@ def test_scaler_without_attributes_is_a_cast():
     assert result.tolist() == [[2**24, 3]]
     precise = scaler(np.array([1 + 2**-40]), offset=(1.0,), scale=(2.0,))
     assert precise.tolist() == [2**-39]
+
+
+def _by_grade(op_type, x, attributes, grade):
+    kernel = find_kernel(ML, op_type, 1, [grade])
+    return compute(kernel, [x], **attributes)
+
+
+ROWS = np.array(
+    [[1.5, -2, 0], [0, 0, 0], [-1, -3, -2], [np.inf, 1, 2], [1, np.nan, 2], [1e-30, 0, -1e-30]],
+    np.float32,
+)
+
+
+@pytest.mark.parametrize("norm", ["L1", "L2", "MAX"])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("shape", [(6, 3), (2, 3, 3), (18,), (0, 3), (4, 0), (18, 1)])
+def test_the_fast_normalizer_is_the_reference_but_for_rounding(norm, dtype, shape):
+    with np.errstate(invalid="ignore"):
+        x = np.resize(ROWS, shape).astype(dtype)
+    fast = _by_grade("Normalizer", x, {"norm": norm}, "fast")
+    expected = _by_grade("Normalizer", x, {"norm": norm}, "reference")
+    assert fast.dtype == expected.dtype
+    np.testing.assert_allclose(fast, expected, rtol=3e-7)
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+@pytest.mark.parametrize("scale", [[0.1, 3.0, -7.0], [0.25], None])
+@pytest.mark.parametrize("into", [False, True])
+def test_the_fast_scaler_has_the_values_of_the_reference(dtype, scale, into):
+    with np.errstate(invalid="ignore"):
+        x = ROWS.astype(dtype)
+    attributes = {"offset": [0.1, -0.3, 5.0], "scale": scale}
+    expected = _by_grade("Scaler", x, attributes, "reference")
+    out = np.full(x.shape, 9, np.float32) if into else None
+    if into:
+        attributes["out"] = out
+    fast = _by_grade("Scaler", x, attributes, "fast")
+    assert out is None or fast is out
+    assert fast.dtype == np.float32
+    np.testing.assert_array_equal(fast, expected)

@@ -6,6 +6,7 @@ import pytest
 from onnx import TensorProto
 
 import foldline.kernels.ml_svm
+from foldline.kernels.registry import GRADES, compute, find_kernel
 from tests.kernels.one_node import ML, assert_as_onnxruntime, own_results
 
 X = np.random.default_rng(0).normal(size=(30, 3)).astype(np.float32)
@@ -145,3 +146,39 @@ def test_unknown_kernel():
     options = machine(2, "COSINE", probabilities=False)
     with pytest.raises(ValueError, match="COSINE"):
         own_results("SVMClassifier", 1, [X], options, domain=ML)
+
+
+def exact_and_fast(op_type, x, options):
+    entries = [find_kernel(ML, op_type, 1, GRADES[mode]) for mode in ("exact", "fast")]
+    return [compute(entry, [x], **options) for entry in entries]
+
+
+@pytest.mark.parametrize("kernel", KERNELS)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("probabilities", [False, True])
+def test_exact_mode_is_near(kernel, dtype, probabilities):
+    for classes in (2, 4):
+        options = machine(classes, kernel, probabilities=probabilities)
+        (label, found), (expected, scores) = exact_and_fast(
+            "SVMClassifier", X.astype(dtype), options
+        )
+        np.testing.assert_array_equal(label, expected)
+        assert found.dtype == scores.dtype == np.float32
+        np.testing.assert_allclose(found, scores, rtol=1e-4, atol=1e-5)
+    found, expected = exact_and_fast("SVMRegressor", X.astype(dtype), regression(kernel))
+    np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-6)
+
+
+@pytest.mark.parametrize("kernel", [*KERNELS, "none"])
+def test_rows_stand_alone_in_exact_mode_and_have_the_one_nan(kernel):
+    """No product of BLAS, whose bits hang on the other rows."""
+    options = {"coefficients": [1.5, -2.0, 0.3] * 3, "rho": [0.1], "classlabels_ints": [1, 2, 3]}
+    if kernel != "none":
+        options = machine(3, kernel, probabilities=False)
+    x = X.copy()
+    x.view(np.uint32)[4, 1] = 0xFFC00001
+    _, whole = exact_and_fast("SVMClassifier", x, options)[0]
+    assert whole[np.isnan(whole)].view(np.uint32).tolist() == [0x7FC00000] * 3
+    for row in range(len(x)):
+        _, part = exact_and_fast("SVMClassifier", x[row : row + 1], options)[0]
+        assert part.tobytes() == whole[row : row + 1].tobytes()

@@ -5,35 +5,12 @@ import pytest
 import foldline.kernels.normalisation
 from foldline.kernels.normalisation import (
     centre_rows,
-    group_normalization,
-    group_normalization_18,
-    instance_normalization,
     lp_normalization,
     mean_variance_normalization,
 )
 from foldline.kernels.parallel import use_threads
 from foldline.kernels.registry import compute, find_kernel
-
-FLOATS = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
-GRADES = ("fast", "reference")
-
-
-def normal(*shape, dtype=np.float64, seed=0):
-    return (np.random.default_rng(seed).standard_normal(shape) + 0.5).astype(dtype)
-
-
-def close(result, exact, dtype, steps=2):
-    assert result.dtype == dtype
-    eps = float(ml_dtypes.finfo(dtype).eps)
-    np.testing.assert_allclose(
-        result.astype(float), exact, rtol=steps * eps, atol=max(steps * eps, 1e-12)
-    )
-
-
-def standard(x, axes, epsilon):
-    mean = x.mean(axis=axes, keepdims=True)
-    variance = x.var(axis=axes, keepdims=True)
-    return (x - mean) / np.sqrt(variance + epsilon), mean, 1 / np.sqrt(variance + epsilon)
+from tests.kernels.normalised import FAR, FLOATS, GRADES, close, normal, standard
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
@@ -75,11 +52,6 @@ def test_stash_type_is_the_dtype_of_the_statistics():
         assert mean.dtype == inverse.dtype == ml_dtypes.bfloat16
 
 
-FAR = np.array([[1e8, 1e8 + 8, 1e8 - 8, 1e8 + 16]], np.float32)
-"""Each a float32, their sum is not."""
-FAR_EXACT = [[-4, 4, -12, 12]] / np.sqrt(80 + 1e-5)
-
-
 @pytest.mark.parametrize("grade", GRADES)
 @pytest.mark.parametrize("dtype", [np.float32, np.float16])
 def test_layers_with_a_stash_type_of_double_are_computed_in_double(grade, dtype):
@@ -106,23 +78,8 @@ def test_roots_of_mean_squares_with_a_stash_type_of_double(grade, scale_dtype):
     assert compute(entry, (x, scale), stash_type=1).max() == 0
 
 
-def test_groups_with_a_stash_type_of_double():
-    x = np.repeat(FAR, 2, axis=0).reshape(1, 4, 2)
-    scale, bias = np.array([1, 2, 3, 4], np.float32), np.ones(4, np.float32)
-    out = np.empty_like(x)
-    group_normalization(x, scale, bias, num_groups=2, stash_type=11, out=out)
-    rows = np.repeat(FAR_EXACT, 2, axis=0).reshape(1, 4, 2)
-    close(out, rows * scale[:, None] + 1, np.float32)
-    narrow = group_normalization(x, scale, bias, num_groups=2, stash_type=1)
-    assert abs(narrow - out).max() > 0.01
-
-
 def test_a_narrow_stash_type_never_narrows():
     x, scale = np.array([[300, 400]], np.float32), np.ones(2, np.float32)  # their squares overflow
-    plain = group_normalization(x, scale, scale, num_groups=1)
-    assert group_normalization(x, scale, scale, num_groups=1, stash_type=10).tolist() == (
-        plain.tolist()
-    )
     for grade in GRADES:
         entry = find_kernel("", "RMSNormalization", 23, (grade,))
         assert compute(entry, (x, scale), stash_type=10).tolist() == (
@@ -167,42 +124,6 @@ def test_rms_normalization(dtype, scale_dtype, axis):
         assert result.dtype == scale_dtype
         eps = max(float(ml_dtypes.finfo(scale_dtype).eps), 1e-7 if dtype != np.float64 else 0)
         np.testing.assert_allclose(result.astype(float), exact, rtol=4 * eps, atol=4 * eps)
-
-
-@pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("shape", [(2, 6, 3, 4), (2, 6), (2, 6, 5), (0, 6, 3)])
-@pytest.mark.parametrize("groups", [1, 2, 6])
-def test_group_normalization(dtype, shape, groups):
-    x = normal(*shape, dtype=dtype)
-    scale, bias = normal(6, dtype=dtype, seed=1), normal(6, dtype=dtype, seed=2)
-    rows = x.astype(float).reshape(shape[0], groups, 6 // groups, int(np.prod(shape[2:])))
-    exact = standard(rows, (2, 3), 1e-2)[0].reshape(shape)
-    along = (1, 6, *(1,) * (len(shape) - 2))
-    exact = exact * scale.astype(float).reshape(along) + bias.astype(float).reshape(along)
-    steps = 4 if dtype in FLOATS[:2] else 16
-    close(group_normalization(x, scale, bias, num_groups=groups, epsilon=1e-2), exact, dtype, steps)
-    if groups == 6:
-        close(instance_normalization(x, scale, bias, epsilon=1e-2), exact, dtype, steps)
-
-
-def test_scales_of_version_18_are_per_group():
-    x, scale, bias = normal(2, 6, 3), normal(3, seed=1), normal(3, seed=2)
-    for options in ({}, {"epsilon": 0.5}):
-        old = group_normalization_18(x, scale, bias, num_groups=3, **options)
-        new = group_normalization(x, scale.repeat(2), bias.repeat(2), num_groups=3, **options)
-        np.testing.assert_array_equal(old, new)
-
-
-def test_normalisations_work_in_place():
-    x, scale, bias = normal(2, 6, 3), normal(6, seed=1), normal(6, seed=2)
-    for function, keywords in (
-        (group_normalization, {"num_groups": 2}),
-        (instance_normalization, {}),
-    ):
-        wanted = function(x, scale, bias, **keywords)
-        buffer = x.copy()
-        assert function(buffer, scale, bias, out=buffer, **keywords) is buffer
-        np.testing.assert_array_equal(buffer, wanted)
 
 
 @pytest.mark.parametrize("dtype", FLOATS)

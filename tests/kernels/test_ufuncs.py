@@ -5,7 +5,15 @@ import pytest
 
 import foldline.kernels  # noqa: F401
 from foldline.kernels.registry import compute, find_kernel
-from foldline.kernels.ufuncs import aligned, bounds, clip, constant, positive_part
+from foldline.kernels.ufuncs import (
+    aligned,
+    bound_ufuncs,
+    bounds,
+    clip,
+    constant,
+    is_native,
+    positive_part,
+)
 
 
 @pytest.mark.parametrize(
@@ -124,3 +132,43 @@ def test_positive_part_passes_the_extremes(dtype):
     low, high = bounds(np.dtype(dtype))
     assert positive_part(high) == high
     assert positive_part(low) == 0
+
+
+@pytest.mark.parametrize("dtype", [np.bool_, np.int8, np.int64, np.float16, np.float32, np.float64])
+def test_copies_of_native_dtypes_are_native(dtype):
+    """Arrays that were pickled, or read as little endian, have one, and the same bits come out."""
+    copy = np.dtype(dtype).newbyteorder("=")
+    assert copy is not np.dtype(dtype)
+    assert is_native(copy)
+    plain, x = (np.array([-0.0, -1, 1]).astype(each) for each in (np.dtype(dtype), copy))
+    if dtype != np.bool_:
+        assert positive_part(x).tobytes() == positive_part(plain).tobytes()
+
+
+@pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, ml_dtypes.int4, ml_dtypes.float8_e5m2])
+def test_registered_dtypes_are_not_native(dtype):
+    assert not is_native(np.dtype(dtype))
+    assert not is_native(np.dtype(dtype).newbyteorder("="))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("op_type", ["Relu", "Sigmoid", "Neg", "Exp", "Add", "Sub", "Mul"])
+@pytest.mark.parametrize("over_the_input", [False, True])
+def test_bound_ufuncs_give_the_bits_of_the_kernel(op_type, dtype, over_the_input):
+    kernel = find_kernel("", op_type, 14)
+    x = np.array([0.0, -0.0, 1.5, -2.5, np.inf, -np.inf, np.nan, 1e-30, 90, -90], dtype)
+    arrays = [x.copy(), x[::-1].copy()][: 1 if op_type in ("Relu", "Sigmoid", "Neg", "Exp") else 2]
+    expected = compute(kernel, [array.copy() for array in arrays])
+    out = arrays[0] if over_the_input else np.full_like(x, 7)
+    calls = bound_ufuncs(kernel.function, arrays, out)
+    assert calls is not None
+    for call in calls:
+        call()
+    assert out.tobytes() == expected.tobytes()
+
+
+@pytest.mark.parametrize(("op_type", "dtype"), [("Sigmoid", np.float16), ("Relu", np.int32)])
+def test_what_takes_more_than_ufuncs_is_left_to_the_kernel(op_type, dtype):
+    x = np.ones(3, dtype)
+    assert bound_ufuncs(find_kernel("", op_type, 14).function, [x], np.empty_like(x)) is None
+    assert bound_ufuncs(find_kernel("", "Elu", 6).function, [x], np.empty_like(x)) is None

@@ -61,7 +61,7 @@ TIED = [
 
 
 @pytest.mark.parametrize("level", ["O0", "O2", "O3"])
-def test_a_matrix_is_packed_once_for_all_its_readers(level):
+def test_row_3_7_a_matrix_is_packed_once_for_all_its_readers(level):
     nodes = [TIED[0], ("Gemm", "x w c", "k", {"transB": 1}), TIED[2]]
     proto = model(nodes, {"w": normal(6, 8), "c": normal(6)}, (4, 8))
     session = foldline.compile(proto, options={"oo.level": level}).session()

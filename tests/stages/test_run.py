@@ -148,7 +148,7 @@ def test_a_failing_pass_is_named() -> None:
     inner, note = caught.value.__notes__
     assert inner == "in infer-shapes at onnx.MatMul (node 'bad')"
     assert note.startswith("while prepare/infer-shapes+")
-    assert note.endswith("ran; before it: prepare/protect-quantisation")
+    assert note.endswith("ran; before it: prepare/inline-functions, prepare/protect-quantisation")
 
 
 @dataclass(frozen=True)

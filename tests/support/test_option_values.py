@@ -29,6 +29,7 @@ ACCEPTED: list[tuple[str, Any, Any]] = [
     ("threads", "2", 2),
     ("threads", 1, 1),
     ("export.valueInfo", "none", "none"),
+    ("export.fused", "functions", "functions"),
 ]
 
 REFUSED: list[tuple[str, Any, str]] = [
@@ -47,7 +48,7 @@ REFUSED: list[tuple[str, Any, str]] = [
     ("weightStorage", "float32", "did you mean 'Float32'"),
     ("fusion.half", "skip", "valid: by-value, skip-model"),
     ("weightClip", "1", "valid: true, false"),
-    ("export.fused", "functions", "is refused: "),
+    ("export.fused", "function", "did you mean 'functions'"),
     ("fold.maxBytes", -1, "valid: bytes"),
     ("fold.maxBytes", "64kb", "valid: bytes"),
     ("fold.maxBytes", True, "valid: bytes"),

@@ -8,6 +8,10 @@ imported around the call; where it is not, it is said in their form. Domains tha
 there yet are added. Copies have names that begin with the call's, and results keep theirs.
 Functions that nothing calls any more are removed.
 
+Functions of fused operators, which `export.fused: functions` writes, are inlined before anything
+else: what they hold is to be found as if it had been written as standard operators. Each call was
+one operator, so what the file says of it, doc string and metadata, is said of all its parts.
+
 A call stays, with a remark, where an operator has no form that is known to mean the same, where a
 graph is an attribute of it, or where the model would grow beyond `max_nodes`. Bits are preserved:
 the same operators run on the same values.
@@ -20,10 +24,18 @@ from dataclasses import dataclass, field
 from typing import ClassVar
 
 from xdsl.ir import Attribute, Block, Operation
+from xdsl.traits import ConstantLike
 
-from foldline.dialects.onnx.attributes import OpsetsAttr, ReferenceAttr, canonical_domain
+from foldline.dialects.fused import FUSED_DOMAIN
+from foldline.dialects.onnx.attributes import (
+    Names,
+    NamesAttr,
+    OpsetsAttr,
+    ReferenceAttr,
+    canonical_domain,
+)
 from foldline.dialects.onnx.demands import Checker
-from foldline.dialects.onnx.op import OnnxOp
+from foldline.dialects.onnx.op import NodeOp, OnnxOp, node_name, result_names
 from foldline.dialects.onnx.structure import (
     CallOp,
     CustomOp,
@@ -36,6 +48,7 @@ from foldline.stages.context import PassContext
 from foldline.stages.inference.calls import by_symbol, callee, functions_callers_first
 from foldline.stages.inlining import derive, hand_over, label, pass_names
 from foldline.stages.pass_base import GraphPass
+from foldline.stages.passes.cleanup.common_subexpressions import NOTES
 from foldline.stages.passes.control._copying import BodyCopy
 from foldline.stages.rewriting import count_nodes
 from foldline.support.errors import RewriteError
@@ -51,6 +64,8 @@ class InlineFunctions(GraphPass):
 
     max_nodes: int = 1_000_000
     """Inlining stops when the module has so many nodes: small files can call for any number."""
+    domain: str | None = None
+    """Inline the functions of this domain, and leave the others for later; None: all."""
 
     def run(self, context: PassContext) -> None:
         """Inline in the main graph, then in the functions that are still called.
@@ -109,6 +124,9 @@ class _Inlining:
         before, following = op.prev_op, op.next_op
         block = op.parent
         assert block is not None
+        if self.options.domain not in (None, self.functions[callee(op)].domain.data):
+            self.called.add(callee(op))
+            return following
         try:
             self._inline(op)
         except RewriteError as error:
@@ -160,6 +178,8 @@ class _Inlining:
         for new in copy.ops:
             derive(new, prefix)
         pass_names(op, [v if v.owner in made else None for v in copy.results])
+        if function.domain.data == FUSED_DOMAIN:
+            _describe(op, copy)
         message = f"function {function.sym_name.data} is inlined"
         self.context.remark("applied", self.options.name, op, message)
         for new in copy.ops:
@@ -213,3 +233,15 @@ class _Inlining:
             prefix = f"{first}_{number}"
         self.prefixes.add(prefix)
         return prefix
+
+
+def _describe(op: CallOp, copy: BodyCopy) -> None:
+    """Say of the parts of a fused operator what is said of the call; the last bears its name."""
+    notes = {name: op.attributes[name] for name in NOTES if name in op.attributes}
+    for new in copy.ops:
+        if isinstance(new, NodeOp) and not new.has_trait(ConstantLike):
+            new.attributes.update({k: v for k, v in notes.items() if k not in new.attributes})
+    for value in copy.results:
+        last = value.owner
+        if isinstance(last, NodeOp) and node_name(last) is None:
+            last.attributes["onnx.names"] = NamesAttr(Names(node_name(op), result_names(last)))

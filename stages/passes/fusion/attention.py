@@ -6,7 +6,8 @@
 The scale may stand on the scores, or on queries and keys. The mask is added, or chosen by Where
 with a constant. Transposes before and after become attributes, as the kernel reads and writes any
 order of axes; one that something else reads stays, and so does one after which the axis stored
-last is none of a matrix. Keys and values of which several heads are copies are read uncopied.
+last is none of a matrix. Keys and values of which several heads are copies are read uncopied;
+files that were optimised before have no copies, but queries and scores reshaped to longer heads.
 Where(IsNaN(shares), 0, shares), which some exporters write, is part of it.
 
 Last bits move: scores are computed in tiles, the scale goes to the queries, the division last.
@@ -30,8 +31,12 @@ from foldline.dialects.onnx.shape import ReshapeOp, TransposeOp
 from foldline.dialects.onnx.types import element_of, element_type, rank
 from foldline.stages.replacing import only_reader
 from foldline.stages.rewrite.attention_source import (
+    Lined,
     Source,
+    counts_heads,
     has_shape,
+    lined_up,
+    reshaped,
     scaled_operand,
     sole_producer,
     source_of,
@@ -49,8 +54,11 @@ from foldline.support.passes import PASSES
 REAL = frozenset(BY_NAME[name] for name in ("float", "double", "float16", "bfloat16"))
 
 
-def _pattern(guarded: bool) -> Pattern:
-    """From the shares on; what is before them has too many forms, see `_scores`."""
+def _pattern(guarded: bool, lined: bool = False) -> Pattern:
+    """From the shares on; what is before them has too many forms, see `_scores`.
+
+    `lined`: heads that share keys are lined up, see `Lined`.
+    """
     pattern = Pattern()
     shares = pattern.node("Softmax", name="softmax")
     if guarded:
@@ -61,12 +69,16 @@ def _pattern(guarded: bool) -> Pattern:
         pattern.constant(where, 1, is_near(0.0))
         pattern.edge(shares, where, 2)
         shares = where
-    dropout = pattern.node("Dropout", where=_is_idle, name="dropout", optional=True)
+    if lined:
+        between = pattern.node("Reshape", where=counts_heads, name="together")
+        view = pattern.node("Reshape", where=counts_heads, name="view")
+    else:
+        between = pattern.node("Dropout", where=_is_idle, name="dropout", optional=True)
+        view = pattern.node("Reshape", where=_is_transposed, name="view", optional=True)
     out = pattern.node("MatMul", name="out")
-    view = pattern.node("Reshape", where=_is_transposed, name="view", optional=True)
     merge = pattern.node("Transpose", where=_moves, name="merge", optional=True)
-    pattern.edge(shares, dropout, 0)
-    pattern.edge(dropout, out, 0)
+    pattern.edge(shares, between, 0)
+    pattern.edge(between, out, 0)
     pattern.edge(out, view, 0)
     pattern.edge(view, merge, 0)
     pattern.results = [(merge, 0)]
@@ -100,12 +112,12 @@ class _Scores:
     mask_keeps: bool = True
 
 
-def _scores(value: SSAValue, axes: int) -> _Scores | str:
+def _scores(value: SSAValue, axes: int, lined: Lined | None) -> _Scores | str:
     """How scores are made, or why they are none of attention."""
     op = sole_producer(value, value)
     reasons: list[str] = []
     for data, scores in _unmasked(op, value, axes):
-        found = _product(data, axes)
+        found = _product(data, axes, lined)
         if isinstance(found, tuple):
             return _Scores(*found, *scores)
         reasons.append(found)
@@ -132,8 +144,8 @@ def _unmasked(
     yield value, (None, None, True)
 
 
-def _product(value: SSAValue, axes: int) -> tuple[MatMulOp, float] | str:
-    """The product that a value is, up to a scale."""
+def _product(value: SSAValue, axes: int, lined: Lined | None) -> tuple[MatMulOp, float] | str:
+    """The product that a value is, up to a scale, and to its heads being lined up."""
     scale = 1.0
     op = sole_producer(value, value)
     while isinstance(op, MulOp | DivOp):
@@ -142,6 +154,11 @@ def _product(value: SSAValue, axes: int) -> tuple[MatMulOp, float] | str:
             return f"the scale in {op.op_type} is not a constant of one element"
         value, scale = scaled[0], scale * scaled[1]
         op = sole_producer(value, value)
+    if lined is not None:
+        inner = reshaped(value, lined.apart, value)
+        if inner is None:
+            return "the scores are not taken apart as the shares are lined up"
+        op = sole_producer(inner, value)
     if isinstance(op, MatMulOp):
         return op, scale
     if not value.has_one_use():
@@ -160,17 +177,29 @@ def _is_attention(match: Match) -> bool:
     axis = softmax.attribute_values()["axis"]
     if axis not in (-1, axes - 1):
         return match.refuse(f"Softmax is along axis {axis} of {axes}, not along the last")
-    scores = _scores(value, axes)
+    together, lined = _named(match, "together"), None
+    if together is not None:
+        lined = lined_up(together, match.op("view"))
+        if lined is None:
+            return match.refuse("the reshapes around the product with values line up no heads")
+    scores = _scores(value, axes, lined)
     if isinstance(scores, str):
         return match.refuse(scores)
-    operands = (*scores.product.operands, out.operands[1])
+    q, k = scores.product.operands
+    if lined is not None:
+        q = reshaped(q, lined.together, value)
+        if q is None:
+            return match.refuse("queries are not lined up as the shares are")
+    operands = (q, k, out.operands[1])
     ranks = [rank(operand.type) for operand in operands]
     if ranks != [axes] * 3:
         return match.refuse(f"queries, keys and values have ranks {ranks}, scores {axes}")
     masked = 0 if scores.mask is None else rank(scores.mask.type)
     if masked is None or masked > axes:
         return match.refuse(f"the mask has rank {masked}, the scores {axes}")
-    q, k, v = _sources(match, operands, axes)
+    if lined is not None and not _fit(match, operands, lined):
+        return False
+    q, k, v = _sources(match, operands, axes, lined)
     scale = scores.scale * q.scale * k.scale
     with np.errstate(over="ignore"):
         held = float(np.float32(scale))
@@ -182,11 +211,14 @@ def _is_attention(match: Match) -> bool:
 
 
 def _sources(
-    match: Match, operands: Sequence[SSAValue], axes: int
+    match: Match, operands: Sequence[SSAValue], axes: int, lined: Lined | None
 ) -> tuple[Source, Source, Source]:
     q, k, v = operands
     known = match.knowledge
     query = source_of(q, axes, known)
+    if lined is not None:
+        key, value = source_of(k, axes, known), source_of(v, axes, known, scales=False)
+        return query, lined.shared(key), lined.shared(value)
     for trusting in (match.lease.trusting, None):
         key = source_of(k, axes, known, trusting=trusting)
         value = source_of(v, axes, known, scales=False, trusting=trusting)
@@ -195,9 +227,25 @@ def _sources(
     raise AssertionError("without shared heads there are no groups")
 
 
+def _fit(match: Match, operands: Sequence[SSAValue], lined: Lined) -> bool:
+    """Whether queries have the heads that are lined up, and keys and values the shared ones.
+
+    Equal names mean equal sizes here, as where heads were first found to be shared.
+    """
+    dims = [match.lease.trusting.dims(operand) for operand in operands]
+    heads = [None if found is None else found[1].value for found in dims]
+    wanted = [lined.heads, lined.kv_heads, lined.kv_heads]
+    return heads == wanted or match.refuse(f"there are {heads} heads, not {wanted}")
+
+
+def _named(match: Match, name: str) -> NodeOp | None:
+    """The operation of a node that not all of the patterns have."""
+    return match[name] if name in {node.name for node in match.pattern.nodes} else None
+
+
 def _fused(build: RuleBuilder, match: Match) -> SSAValue:
     q, k, v, scores = (match.notes[name] for name in ("q", "k", "v", "scores"))
-    view, merge = match["view"], match["merge"]
+    view, merge = None if _named(match, "together") else match["view"], match["merge"]
     assert merge is None or isinstance(merge, TransposeOp)
     is_merged = merge is not None and (view is None or _is_idle_view(match, view))
     is_shared = k.groups > 1
@@ -206,7 +254,7 @@ def _fused(build: RuleBuilder, match: Match) -> SSAValue:
         *(_stored(build, source) for source in (q, k, v)),
         scores.mask,
         groups=k.groups if is_shared else None,
-        guarded=1 if "guard" in {node.name for node in match.pattern.nodes} else None,
+        guarded=1 if _named(match, "guard") else None,
         key_perm=_given((*k.perm[:-2], k.perm[-1], k.perm[-2])),
         kv_heads=k.kv_heads if is_shared else None,
         mask_keeps=None if scores.mask_keeps else 0,
@@ -247,7 +295,8 @@ def _given(perm: tuple[int, ...]) -> tuple[int, ...] | None:
     return None if perm == tuple(range(len(perm))) else perm
 
 
-TRANSFORM = built_in("attention", [_pattern(False), _pattern(True)], _fused, _is_attention)
+_PATTERNS = [_pattern(guarded, lined) for lined in (False, True) for guarded in (False, True)]
+TRANSFORM = built_in("attention", _PATTERNS, _fused, _is_attention)
 
 
 @dataclass(frozen=True)

@@ -26,6 +26,6 @@ class GemmBatchnormFold(WeightFold):
     name = "gemm-batchnorm-fold"
     INFO: ClassVar = PASSES["gemm-batchnorm-fold"]
     PATTERNS: ClassVar = (
-        after_addition(_NORM),
+        *after_addition(_NORM),
         *tail_patterns(("Gemm", "MatMul"), _NORM),
     )

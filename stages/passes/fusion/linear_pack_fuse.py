@@ -4,8 +4,9 @@
     Relu(Add(MatMul(A, B), bias))     ->   Linear(A, B, bias) with activation Relu
     Tanh(Gemm(A, B, C) with transB)   ->   Linear(A, B, C) with transB and activation Tanh
 
-B is a constant matrix of float32, or one dequantised of constants, which a session computes once. A
-has two axes or more. The bias is a constant, of one element
+B is a constant matrix of float32, or one dequantised of constants, which a session computes once;
+for MatMul also of float16 or bfloat16, while Gemm of these rounds less often. A has two axes or
+more. The bias is a constant, of one element
 a column or one for all, that does not raise the rank. Gemm without alpha and transA; its beta is
 multiplied into C here, as its kernel would. Requires that nothing else reads what lies between.
 What cannot go along stays behind the Linear, with a remark. Bits are kept: the product, the one
@@ -17,6 +18,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import ClassVar
 
+import ml_dtypes
 import numpy as np
 from xdsl.ir import SSAValue
 
@@ -47,6 +49,11 @@ BROADCASTS = 7
 """From this version on, Add and Gemm broadcast without being told."""
 
 
+GEMM_FLOATS = (np.dtype(np.float32),)
+MATMUL_FLOATS = (*GEMM_FLOATS, np.dtype(np.float16), np.dtype(ml_dtypes.bfloat16))
+"""Types in which Linear rounds as often as the operators one by one."""
+
+
 def weights_problem(op: NodeOp) -> str | None:
     """Why the product of an operator is not one with constant weights."""
     weights = op.operands[1]
@@ -57,8 +64,8 @@ def weights_problem(op: NodeOp) -> str | None:
         return "the type of B is not known"
     if len(shape) != 2:
         return f"B has shape {list(shape)}, and is no matrix"
-    if element.numpy != np.float32:
-        return f"B is {element.numpy.name}, not float32"
+    if element.numpy not in (GEMM_FLOATS if isinstance(op, GemmOp) else MATMUL_FLOATS):
+        return f"B of {op.op_type} is {element.numpy.name}"
     if is_compact(op.operands[1]):
         return "B is held in a half type"
     axes = rank(op.operands[0].type)
@@ -87,8 +94,6 @@ def bias_problem(value: SSAValue, product: NodeOp) -> str | None:
     if tensor is None:
         return "what is added is not constant"
     shape, columns = tensor.array.shape, _columns(product)
-    if tensor.array.dtype != np.float32:
-        return f"the bias is {tensor.array.dtype.name}, not float32"
     if len(shape) > (rank(product.operands[0].type) or 0):
         return f"a bias of shape {list(shape)} raises the rank"
     if tensor.array.size != 1 and (shape[-1] != columns or tensor.array.size != columns):

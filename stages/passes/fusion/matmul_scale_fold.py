@@ -5,7 +5,8 @@
     Add(Mul(Gemm(x, W, c), m), a)  ->   Gemm(x, W m, c m + a)
 
 So with Div and Sub; `m` and `a` are one number or one a column. In float64 and rounded once. An
-Add alone after MatMul stays: it is the bias. Last bits move.
+Add alone after MatMul stays: it is the bias. A BatchNormalization in between goes along, as what
+follows it has to be folded before the product becomes an operator of its own. Last bits move.
 """
 
 from __future__ import annotations
@@ -21,6 +22,8 @@ from foldline.stages.rewrite.weight_fold import (
 )
 from foldline.support.passes import PASSES
 
+_TAILS = (*ARITHMETIC, "BatchNormalization")
+
 
 @dataclass(frozen=True)
 class MatmulScaleFold(WeightFold):
@@ -29,6 +32,6 @@ class MatmulScaleFold(WeightFold):
     name = "matmul-scale-fold"
     INFO: ClassVar = PASSES["matmul-scale-fold"]
     PATTERNS: ClassVar = (
-        after_addition(ARITHMETIC),
-        *tail_patterns(("Gemm", "MatMul"), ARITHMETIC, 3),
+        *after_addition(_TAILS, 3),
+        *tail_patterns(("Gemm", "MatMul"), _TAILS, 3),
     )

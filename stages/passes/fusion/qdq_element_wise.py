@@ -3,11 +3,11 @@
     QuantizeLinear(Sigmoid(DequantizeLinear(x)))                   ->   QLinearActivation(x)
     QuantizeLinear(Add(DequantizeLinear(a), DequantizeLinear(b)))  ->   QLinearAdd(a, b)
 
-So are other activations, Mul, and BatchNormalization with constant parameters. Scales and zero
-points are constants, one for each tensor, of 8 bits and one type. Requires that nothing else reads
-the float between; a DequantizeLinear that others read stays for them. The operators are of the
-fused dialect: files get their parts. Bits are kept: the parts compute the entries of a table, or
-run one by one.
+So are other activations, Mul, GlobalAveragePool, and BatchNormalization with constant parameters.
+Scales and zero points are constants, one for each tensor, of 8 bits and one type. Requires that
+nothing else reads the float between; a DequantizeLinear that others read stays for them. The
+operators are of the fused dialect: files get their parts. Bits are kept: the parts compute the
+entries of a table, or run one by one.
 """
 
 from __future__ import annotations
@@ -38,10 +38,12 @@ from foldline.support.passes import PASSES
 PAIRS = ("Add", "Mul")
 """Operators of two quantised tensors."""
 
+POOL = "GlobalAveragePool"
+
 
 def _pattern() -> Pattern:
     pattern = Pattern()
-    operators = [*ACTIVATION_OPERATORS, *PAIRS, "BatchNormalization"]
+    operators = [*ACTIVATION_OPERATORS, *PAIRS, "BatchNormalization", POOL]
     middle = pattern.node(operators, name="middle")
     quantise = pattern.node("QuantizeLinear", name="quantise")
     pattern.edge(middle, quantise, 0)
@@ -69,7 +71,7 @@ def _can_quantise(match: Match) -> bool:
 
 
 def _problem(match: Match, middle: NodeOp) -> str | None:
-    if middle.op_type in PAIRS:
+    if middle.op_type in PAIRS or middle.op_type == POOL:
         return None
     if isinstance(middle, BatchNormalizationOp):
         return _norm_problem(middle)
@@ -98,7 +100,7 @@ def _quantise(build: RuleBuilder, match: Match) -> SSAValue:
     y: Codes = match.notes["y"]
     given = [part for x in inputs for part in (x.value, x.scale_value, x.zero_value)]
     given += [y.scale_value, y.zero_in(build)]
-    if middle.op_type in PAIRS:
+    if middle.op_type in PAIRS or middle.op_type == POOL:
         return build.fused(f"QLinear{middle.op_type}", *given)
     if isinstance(middle, BatchNormalizationOp):
         epsilon = middle.value_of("epsilon")

@@ -27,10 +27,10 @@ g (bool c, float[2] x) => (float[2] y) {
         ("g (int4[2] x) => (float[2] y) { y = Cast<to = 1>(x) }", "int4"),
     ],
 )
-def test_narrow_values_are_found(text, found):
+def test_h1_narrow_values_are_found(text, found):
     assert narrow_value(from_onnx(text)) == found
 
 
-def test_narrow_values_in_bodies_are_found_once_types_are_inferred():
+def test_h1_narrow_values_in_bodies_are_found_once_types_are_inferred():
     compiled = foldline.compile(onnx_model(BODY), options={"oo.level": "O1"})
     assert narrow_value(compiled.module) == "float16"

@@ -78,6 +78,27 @@ def test_4_i2_an_occurrence_that_a_replacement_creates_waits_for_the_next_iterat
     check_report(report)
 
 
+@pytest.mark.parametrize("answer", [True, False, 1, 0, "yes", "", None])
+def test_i4_what_is_true_of_a_condition_decides(answer: Any) -> None:
+    asked: list[Match] = []
+
+    def condition(match: Match) -> Any:
+        asked.append(match)
+        return answer
+
+    def build(builder: Any, match: Match) -> Any:
+        (value,), (result,) = match.inputs, match.outputs
+        assert value is match.value("x")
+        assert result.owner.name == "onnx.Neg"
+        return builder.Abs(value)
+
+    on = graph("y = Neg(x)")
+    row = run(on, rewrite("rule", traced(lambda op, x: op.Neg(x)), build, condition)).row("rule")
+    assert len(asked) == 1
+    assert (row.replacements, row.rejected_by_condition) == (bool(answer), not answer)
+    assert ops(on) == (["Abs"] if answer else ["Neg"])
+
+
 def test_5_i6_three_occurrences_in_one_iteration_are_one_application() -> None:
     body = " ".join(f"a{i} = Relu(x) b{i} = Relu(a{i})" for i in range(3))
     on = graph(f"{body} c = Add(b0, b1) y = Add(c, b2)")

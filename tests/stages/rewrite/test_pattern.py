@@ -7,7 +7,8 @@ from collections.abc import Callable
 
 import pytest
 
-from foldline.stages.rewrite.pattern import ANY, MAX_OPTIONAL_PATTERN_NODES, Pattern
+from foldline.stages.rewrite.pattern import MAX_OPTIONAL_PATTERN_NODES, Pattern
+from foldline.stages.rewrite.slots import ANY
 from foldline.support.errors import InvalidArgumentError
 from tests.stages.rewrite.rules import chain, graph, one_relu, ops, rewrite, run, traced
 

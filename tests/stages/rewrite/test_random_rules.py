@@ -16,7 +16,8 @@ from foldline.lowering import lower
 from foldline.session import Session
 from foldline.stages.rewrite.match import Match
 from foldline.stages.rewrite.options import OptimizeOptions
-from foldline.stages.rewrite.pattern import ANY, Pattern, PatternNode
+from foldline.stages.rewrite.pattern import Pattern
+from foldline.stages.rewrite.slots import ANY, PatternNode
 from foldline.stages.rewrite.transform import Transform, rewrite
 from tests.stages.check import onnx_model
 from tests.stages.rewrite.rules import text

@@ -143,3 +143,13 @@ def test_files(tmp_path: Path) -> None:
     file.write_text("rules: 3\n")
     with pytest.raises(InvalidArgumentError, match="valid list"):
         load_rules(file)
+
+
+def test_bounds_of_operator_sets() -> None:
+    (bounded,) = rules_from([rule("Neg(x)", "Abs(x)", min_opset=13, max_opset=17)])
+    for opset, expected in ((12, "Neg"), (13, "Abs"), (17, "Abs"), (18, "Neg")):
+        on = graph("y = Neg(x)", opset=opset)
+        run(on, bounded)
+        assert ops(on) == [expected]
+    with pytest.raises(InvalidArgumentError, match="min_opset is 17, max_opset 13"):
+        rules_from([rule("Neg(x)", "Abs(x)", min_opset=17, max_opset=13)])

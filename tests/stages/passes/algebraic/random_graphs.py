@@ -5,45 +5,22 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from onnx import ModelProto, TensorProto, helper, numpy_helper
+from onnx import ModelProto, helper
 
-from tests.stages.passes.algebraic.graphs import Array
+from tests.stages.passes.drawing import Drawing
 
 Shape = tuple[int, ...]
 
 
 @dataclass
-class Graphs:
+class Graphs(Drawing):
     """Builds one model; every choice is drawn from one generator."""
 
-    rng: np.random.Generator
-    nodes: list[object] = field(default_factory=list[object])
-    tensors: list[TensorProto] = field(default_factory=list[TensorProto])
     shapes: dict[str, Shape] = field(default_factory=dict[str, Shape])
-    overridable: list[str] = field(default_factory=list[str])
-
-    def chance(self, probability: float) -> bool:
-        return bool(self.rng.random() < probability)
-
-    def constant(self, array: Array) -> str:
-        """An initializer, seldom overridable, or a Constant node."""
-        name = f"k{len(self.tensors) + len(self.nodes)}"
-        tensor = numpy_helper.from_array(array, name)
-        if self.chance(0.2):
-            self.nodes.append(helper.make_node("Constant", [], [name], value=tensor))
-            return name
-        self.tensors.append(tensor)
-        if self.chance(0.03):
-            self.overridable.append(name)
-        return name
-
-    def ints(self, *values: int) -> str:
-        return self.constant(np.asarray(values, np.int64))
 
     def node(self, op: str, inputs: list[str], *shapes: Shape, **attributes: object) -> list[str]:
         names = [f"v{len(self.nodes)}_{number}" for number in range(len(shapes))]
-        domain = "com.example" if self.chance(0.0) else ""
-        self.nodes.append(helper.make_node(op, inputs, names, domain=domain, **attributes))
+        self.nodes.append(helper.make_node(op, inputs, names, **attributes))
         self.shapes.update(zip(names, shapes, strict=True))
         return names
 
@@ -159,12 +136,9 @@ class Graphs:
         infos = [helper.make_tensor_value_info(n, 1, self.shapes[n]) for n in ["x", *outputs]]
         if self.chance(0.3) and self.shapes["x"][0] == 1:
             infos[0].type.tensor_type.shape.dim[0].dim_value = 1
-        by_name = {tensor.name: tensor for tensor in self.tensors}
-        defaults = [
-            helper.make_tensor_value_info(n, by_name[n].data_type, list(by_name[n].dims))
-            for n in self.overridable
-        ]
-        graph = helper.make_graph(self.nodes, "g", [infos[0], *defaults], infos[1:], self.tensors)
+        graph = helper.make_graph(
+            self.nodes, "g", [infos[0], *self.defaults()], infos[1:], self.tensors
+        )
         return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=8)
 
 

@@ -390,3 +390,26 @@ def test_a_function_that_calls_itself_is_refused() -> None:
     )
     with pytest.raises(InvalidModel, match="calls itself"):
         PASS.run(PassContext(module))
+
+
+MIXED = """
+<ir_version: 8, opset_import: ["" : 17, "local" : 1, "foldline" : 1]>
+g (float[2,3] x) => (float[2,3] y) { [first] h = foldline.Linear(x) [second] y = local.f(h) }
+<opset_import: ["" : 17, "foldline" : 1], domain: "local"> f (a) => (b) { b = foldline.Linear(a) }
+<opset_import: ["" : 17], domain: "local"> unused (a) => (b) { b = Neg(a) }
+<opset_import: ["" : 17], domain: "foldline"> Linear (a) => (b) { n = Neg(a) b = Exp(n) }"""
+
+
+def test_functions_of_one_domain_only() -> None:
+    proto = parser.parse_model(MIXED)
+    proto.graph.node[0].metadata_props.add(key="owner", value="tests")
+    module = import_model(proto, [])
+    run_pass(InlineFunctions(domain="foldline"), module)
+    assert op_types(module) == ["Neg", "Exp", "f"]
+    assert [f.op_type.data for f in functions(module)] == ["f"], "what nothing calls goes"
+    written = export_model(module)
+    assert [n.op_type for n in written.functions[0].node] == ["Neg", "Exp"]
+    assert [n.name for n in written.graph.node] == ["", "first", "second"]
+    noted = [[p.value for p in n.metadata_props] for n in written.graph.node]
+    assert noted == [["tests"], ["tests"], []], "said of the call is said of its parts"
+    np.testing.assert_allclose(values(module, FEED)[0], np.exp(-np.exp(-X)), rtol=1e-6)

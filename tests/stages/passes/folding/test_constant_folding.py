@@ -33,34 +33,11 @@ from tests.stages.check import (
     onnx_model,
     op_types,
     parse,
-    splat,
 )
-
-FOLD = ConstantFolding()
-
-
-def inferred(text: str, **keywords: Any) -> ModuleOp:
-    module = from_onnx(text, **keywords)
-    InferShapes().run(PassContext(module))
-    return module
+from tests.stages.passes.folding.folds import FOLD, folded, inferred, only_constant
 
 
-def folded(text: str, options: ConstantFolding = FOLD, **keywords: Any) -> ModuleOp:
-    """Infer and fold in one traversal, as the stages do."""
-    module = from_onnx(text, **keywords)
-    context = PassContext(module)
-    Traversal(context, [InferShapes().visitor(context), options.visitor(context)]).run()
-    return module
-
-
-def only_constant(module: ModuleOp) -> Array:
-    (op,) = (op for op in module.walk() if isinstance(op, ConstantOp))
-    tensor = op.tensor()
-    assert tensor is not None
-    return tensor.array
-
-
-def test_a_node_on_constants_becomes_one() -> None:
+def test_row_3_3_a_node_on_constants_becomes_one() -> None:
     before = parse(
         f"""%a = {constant([1, 2])}
         %b = {constant([10, 20])}
@@ -81,7 +58,7 @@ def test_a_node_on_constants_becomes_one() -> None:
     ]
 
 
-def test_a_chain_folds_in_one_run_and_keeps_names_and_provenance() -> None:
+def test_row_3_3_a_chain_folds_in_one_run_and_keeps_names_and_provenance() -> None:
     module = folded("""g (float[3] x) => (float[3] y) <float[3] w = {1, 2, 3}> {
         [first] a = Neg(w) [second] b = Exp(a) y = Mul(b, x)
     }""")
@@ -93,7 +70,7 @@ def test_a_chain_folds_in_one_run_and_keeps_names_and_provenance() -> None:
     np.testing.assert_array_equal(only_constant(module), np.exp(np.float32([-1, -2, -3])))
 
 
-def test_an_input_with_another_reader_stays() -> None:
+def test_row_3_3_an_input_with_another_reader_stays() -> None:
     module = folded("""g (float[2] x) => (float[2] y, float[2] z) <float[2] w = {1, 2}> {
         a = Neg(w) y = Mul(a, x) z = Add(w, x)
     }""")
@@ -111,7 +88,7 @@ def test_each_used_output_gets_one_constant() -> None:
     assert [result_names(op)[0] for op in constants] == ["a", "c"]
 
 
-def test_a_node_with_another_input_is_none_of_its_business() -> None:
+def test_row_3_3_a_node_with_another_input_is_none_of_its_business() -> None:
     module = inferred("g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> { y = Add(x, w) }")
     assert not len(check_unchanged(FOLD, module).remarks)
 
@@ -181,11 +158,11 @@ ROWS: Sequence[tuple[str, str]] = [
 
 
 @pytest.mark.parametrize(("text", "reason"), ROWS, ids=[reason[:40] for _, reason in ROWS])
-def test_it_declines(text: str, reason: str) -> None:
+def test_row_3_3_it_declines(text: str, reason: str) -> None:
     check_unchanged(FOLD, inferred(text), reason)
 
 
-def test_custom_operators_stay() -> None:
+def test_row_3_3_custom_operators_stay() -> None:
     module = parse(
         f"""%a = {constant([1, 2])}
         %b = onnx.custom(%a) {{domain = #onnx.text<"local">, op_type = #onnx.text<"Foo">,
@@ -197,87 +174,11 @@ def test_custom_operators_stay() -> None:
     check_unchanged(FOLD, module, "local::Foo is a custom operator")
 
 
-def test_an_output_is_folded_when_asked_and_keeps_its_name() -> None:
+def test_row_3_3_an_output_is_folded_when_asked_and_keeps_its_name() -> None:
     text = "g () => (float[2] y) <float[2] w = {1, 2}> { y = Neg(w) }"
     module = folded(text, ConstantFolding(graph_outputs=True))
     assert op_types(module) == []
     assert result_names(nodes(module)[0]) == ("y",)
-
-
-LARGE = """g (float[256, 128] x) => (float[256, 128] y)
-<int64[2] s = {256, 128}, float[1] w = {2}> { a = Expand(w, s) y = Add(a, x) }"""
-
-
-@pytest.mark.parametrize("limit", [None, 131072])
-def test_a_result_within_the_limit_folds(limit: int | None) -> None:
-    assert op_types(folded(LARGE, ConstantFolding(max_bytes=limit))) == ["Add"]
-
-
-def test_a_result_as_large_as_its_inputs_folds() -> None:
-    text = f"""%w = {constant(np.arange(30000).reshape(300, 100), np.float32)}
-    %t = onnx.Transpose(%w) : tensor<100x300xf32>
-    %y = onnx.Add(%t, %x) : tensor<100x300xf32>
-    return(%y)"""
-    module = parse(text, "%x: tensor<100x300xf32>")
-    FOLD.run(PassContext(module))
-    assert op_types(module) == ["Add"]
-    assert only_constant(module).flags.c_contiguous
-
-
-def test_splats_are_made_and_computed_on_for_nothing() -> None:
-    huge = (100_000, 100_000)
-    before = parse(
-        f"""%s = {constant(huge)}
-        %a = onnx.ConstantOfShape(%s) {{value = #onnx.tensor<"float", [1], "00000040">}}
-            : tensor<100000x100000xf32>
-        %b = onnx.Mul(%a, %a) : tensor<100000x100000xf32>
-        %h = onnx.Cast(%b) {{to = 10 : i64}} : tensor<100000x100000xf16>
-        %y = onnx.Add(%h, %x) : tensor<100000x100000xf16>
-        return(%y)""",
-        "%x: tensor<100000x100000xf16>",
-    )
-    after = parse(
-        f"""%h = {splat(4, huge, np.float16)}
-        %y = onnx.Add(%h, %x) : tensor<100000x100000xf16>
-        return(%y)""",
-        "%x: tensor<100000x100000xf16>",
-    )
-    check_pass(FOLD, before, after)
-
-
-def test_a_splat_larger_than_any_memory_is_left() -> None:
-    module = inferred("""g (float x) => (float[?, ?, ?] y) <int64[3] s =
-    {4611686018427387904, 2, 1}> { a = ConstantOfShape(s) y = Add(a, x) }""")
-    check_unchanged(FOLD, module, "is larger than any memory")
-
-
-def test_a_huge_splat_is_not_read_element_by_element() -> None:
-    text = """g (float x) => (float y) <int64[2] s = {{4194304, 4194304}}> {{
-        a = ConstantOfShape(s) b = {reader}(a) y = Add(b, x)
-    }}"""
-    module = folded(text.format(reader="ReduceMax<keepdims = 0>"))
-    assert op_types(module) == ["ReduceMax", "Add"]
-    check_unchanged(FOLD, module, "it would read all 70368744177664 bytes")
-    text = """g (int64 x) => (int64 y) <int64[2] s = {4194304, 4194304}> {
-        a = ConstantOfShape(s) b = Size(a) y = Add(b, x)
-    }"""
-    assert only_constant(folded(text)) == 1 << 44
-
-
-def test_results_of_a_size_that_data_decides_are_bounded_by_the_inputs() -> None:
-    text = """g (int64 x) => (int64[1, ?] y) <float[4] w = {0, 5, 0, 7}> {
-        a = NonZero(w) y = Add(a, x)
-    }"""
-    np.testing.assert_array_equal(only_constant(folded(text)), [[1, 3]])
-    check_unchanged(ConstantFolding(max_bytes=16), inferred(text), "32 bytes")
-
-
-def test_a_result_of_unknown_size_is_left() -> None:
-    text = f"""%w = {constant([1.0, 2.0], np.float32)}
-    %a = onnx.Neg(%w) : tensor<*xf32>
-    %y = onnx.Add(%a, %x) : tensor<*xf32>
-    return(%y)"""
-    check_unchanged(FOLD, parse(text), "the size of its result of type tensor<*xf32> is not known")
 
 
 SKIPPED = """g (float[2] x) => (float[2] y) <float[2] w = {1, 2}> {
@@ -335,7 +236,7 @@ def test_nodes_in_bodies_and_functions_fold() -> None:
     assert inside == ["onnx.Constant", "onnx.Add", "onnx.call"]
 
 
-def test_what_fails_in_a_branch_may_never_run() -> None:
+def test_row_3_3_what_fails_in_a_branch_may_never_run() -> None:
     text = """g (bool c, float[2] x) => (float[?] y) <float[2] w = {1, 2}, int64[1] s = {3}> {
         y = If(c) <then_branch = t () => (float[?] u) { u = Reshape(w, s) },
                    else_branch = e () => (float[?] v) { v = Abs(x) }>
@@ -393,7 +294,7 @@ class Broken:
         (([np.float32(1)],), "no array"),
     ],
 )
-def test_a_failing_kernel_is_an_error(outcome: Any, message: str) -> None:
+def test_row_3_3_a_failing_kernel_is_an_error(outcome: Any, message: str) -> None:
     context = PassContext(inferred(SKIPPED))
     context.engines = Engines([Broken(outcome)])
     with pytest.raises(KernelFailed, match=message):

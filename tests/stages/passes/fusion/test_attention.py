@@ -434,6 +434,54 @@ def test_heads_that_share_keys_and_values() -> None:
     assert len([n for n in export_model(module).graph.node if n.op_type != "Constant"]) < before
 
 
+LINED = """
+g (float[B,H,T,4] q, float[B,2,S,4] k, float[B,2,S,4] v, float[1,1,T,S] m) => (float[B,T,6,4] y)
+<int64[4] line = {0, 2, -1, 0}, int64[4] heads = {0, 6, -1, 0}, float eighth = {0.125}>
+{ s = Mul(q, eighth) ql = Reshape(s, line) kt = Transpose <perm = [0, 1, 3, 2]> (k)
+  a = MatMul(ql, kt) b = Reshape(a, heads) c = Add(b, m) p = Softmax <axis = -1> (c)
+  pl = Reshape(p, line) z = MatMul(pl, v) o = Reshape(z, heads)
+  y = Transpose <perm = [0, 2, 1, 3]> (o) }"""
+
+
+def test_heads_that_share_keys_in_files_that_were_optimised_before() -> None:
+    module = typed(LINED.replace("float[B,H,T,4] q", "float[B,6,T,4] q"))
+    feed = {"q": normal(2, 6, 5, 4), "k": normal(2, 2, 7, 4, seed=1), "m": normal(1, 1, 5, 7)}
+    feed["v"] = normal(2, 2, 7, 4, seed=2)
+    before = len(op_types(module))
+    for run in (results, file_results):
+        copy = module.clone()
+        run(PASS, copy, feed).check(1e-5)
+        assert op_types(copy) == ["Attention"]
+    run_pass(PASS, module)
+    found = only(module, "Attention").attribute_values()
+    assert (found["groups"], found["kv_heads"]) == (3, 2)
+    assert (found["scale"], found["output_perm"]) == (0.125, (0, 2, 1, 3))
+    written = [n for n in export_model(module).graph.node if n.op_type != "Constant"]
+    assert len(written) == before, "and that is what files get again"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "reason"),
+    [
+        ("[B,H,T,4]", "[B,H,T,4]", "there are [None, 2, 2] heads, not [6, 2, 2]"),
+        ("[B,H,T,4]", "[B,12,T,4]", "there are [12, 2, 2] heads, not [6, 2, 2]"),
+        ("heads = {0, 6, -1, 0}", "heads = {0, 5, -1, 0}", "line up no heads"),
+        ("heads = {0, 6, -1, 0}", "heads = {0, 2, -1, 0}", "line up no heads"),
+        ("Reshape(s, line)", "Reshape(s, other)", "queries are not lined up as the shares are"),
+        ("Reshape(a, heads)", "Reshape(a, fixed)", "the scores are not taken apart"),
+    ],
+)
+def test_heads_that_are_lined_up_otherwise(old: str, new: str, reason: str) -> None:
+    text = LINED.replace(old, new).replace(
+        "float[B,H", "float[B,6" if old[0] != "[" else "float[B,H"
+    )
+    text = text.replace(
+        "<int64[4] line",
+        "<int64[4] other = {0, 2, 18, 4}, int64[4] fixed = {0, 6, 5, 7}, int64[4] line",
+    )
+    check_unchanged(PASS, typed(text), reason)
+
+
 def test_heads_that_share_keys_but_not_values_are_repeated() -> None:
     text = SHARED.format(axis="two").replace("MatMul(p, vr)", "MatMul(p, u)")
     module = typed(text.replace("float[1,1,T,S] m", "float[1,1,T,S] m, float[N,6,S,4] u"))

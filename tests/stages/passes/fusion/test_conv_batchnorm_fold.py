@@ -320,6 +320,26 @@ def test_a_splat_stays_one_where_all_channels_are_alike() -> None:
     assert w.flat[0] == np.float32(0.5 * factor(norm)[0])
 
 
+def test_weights_and_bias_of_one_number_stay_so_however_many_channels() -> None:
+    """Each channel has the same bias: it is no reason to refuse that it would have many."""
+    norm = {name: np.full(2048, array[0]) for name, array in statistics(2048).items()}
+    given = _with_splat(splat(0.5, (2048, 8, 1, 1), np.float32), norm)
+    run_pass(PASS, given)
+    assert op_types(given) == ["Conv"]
+    conv = only(given, "Conv")
+    assert not any(operand(conv, 1).strides)
+    assert not any(operand(conv, 2).strides)
+
+
+def test_a_bias_is_written_out_beside_weights_that_stay_one_number() -> None:
+    norm = {name: np.full(2048, array[0]) for name, array in statistics(2048).items()}
+    norm["beta"] = normal(2048)
+    given = _with_splat(splat(0.5, (2048, 8, 1, 1), np.float32), norm)
+    run_pass(PASS, given)
+    assert op_types(given) == ["Conv"]
+    assert len(set(operand(only(given, "Conv"), 2))) > 2000
+
+
 def test_sizes_may_be_unknown_or_zero() -> None:
     given = graph(normal(4, 3, 3, 3), ("N", 3, "H", "W"))
     results(PASS, given.clone(), {"x": normal(0, 3, 8, 8)}).check(0)

@@ -234,11 +234,28 @@ def test_row_3_7_weights_that_are_not(weights, reason):
     check_unchanged(LinearPackFuse(), given, reason)
 
 
-@pytest.mark.parametrize(("dtype", "code"), [(np.float16, 10), (np.float64, 11)])
-def test_row_3_7_other_floats_are_left_alone(dtype, code):
-    weights = {"w": normal(8, 6, dtype=dtype), "b": normal(6, dtype=dtype)}
-    given = module(CHAIN, weights, element=code)
-    check_unchanged(LinearPackFuse(), given, f"B is {np.dtype(dtype).name}, not float32")
+@pytest.mark.parametrize(
+    ("operator", "dtype", "code"), [("MatMul", np.float64, 11), ("Gemm", np.float16, 10)]
+)
+def test_row_3_7_other_floats_are_left_alone(operator, dtype, code):
+    weights = {"w": normal(8, 6, dtype=dtype)}
+    given = module([(operator, "x w", "y")], weights, element=code, x=(2, 8))
+    check_unchanged(LinearPackFuse(), given, f"B of {operator} is {np.dtype(dtype).name}")
+
+
+@pytest.mark.parametrize(("name", "attributes", "bounds", "params"), ACTIVATIONS[:9])
+@pytest.mark.parametrize("mode", ["fast", "exact"])
+def test_row_3_7_half_products_keep_their_bits(name, attributes, bounds, params, mode):
+    weights = {"w": normal(300, 700, dtype=np.float16), "b": normal(700, dtype=np.float16)}
+    weights |= {key: value.astype(np.float16) for key, value in bounds.items()}
+    chain = [*CHAIN[:2], (name, " ".join(["a", *bounds]), "y", attributes)]
+    on, off = sessions(model(chain, weights, x=("N", "S", 300), opset=24, element=10), mode)
+    del params
+    for x in (normal(1, 3, 300), normal(2, 60 if mode == "fast" else 2, 300) * 4):
+        x = x.astype(np.float16)
+        found, expected = on.run(None, {"x": x})[0], off.run(None, {"x": x})[0]
+        assert found.dtype == np.float16
+        np.testing.assert_array_equal(found.view(np.uint16), expected.view(np.uint16))
 
 
 @pytest.mark.parametrize(("shape", "reason"), [((8,), "A is a vector"), (None, "rank of A")])

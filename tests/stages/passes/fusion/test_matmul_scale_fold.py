@@ -6,10 +6,20 @@ import numpy as np
 import pytest
 from xdsl.dialects.builtin import ModuleOp
 
+import foldline
 from foldline.stages.passes.fusion.matmul_scale_fold import MatmulScaleFold
 from tests.stages.check import check_unchanged, op_types, run_pass
 from tests.stages.passes.fusion.fused import file_results, results
-from tests.stages.passes.fusion.graphs import Node, check_bits, module, normal, only, operand
+from tests.stages.passes.fusion.graphs import (
+    Node,
+    check_bits,
+    model,
+    module,
+    normal,
+    only,
+    operand,
+    statistics,
+)
 
 PASS = MatmulScaleFold()
 FEED = {"x": normal(2, 3, 5, seed=4)}
@@ -98,3 +108,18 @@ def test_integers_stay() -> None:
         element=7,
     )
     check_unchanged(PASS, given, "the weights are int64")
+
+
+def test_a_norm_behind_a_factor_is_folded_at_once() -> None:
+    """A product became an operator of its own before what follows the factor was folded."""
+    weights = {"w": normal(5, 4), "m": normal(4, seed=1), **statistics(4)}
+    tail: list[Node] = [
+        ("MatMul", "x w", "p"),
+        ("Mul", "p m", "q"),
+        ("BatchNormalization", "q gamma beta mean var", "y"),
+    ]
+    options = {"oo.level": "O3"}
+    written = foldline.optimize(model(tail, weights, {"x": ("N", 5)}), options=options)
+    assert [node.op_type for node in written.graph.node if node.op_type != "Constant"] == ["Gemm"]
+    again = foldline.optimize(written, options=options)
+    assert again.SerializeToString() == written.SerializeToString()

@@ -12,7 +12,7 @@ import foldline
 from foldline.exporter import export_model
 from foldline.stages.passes.fusion.qdq_element_wise import QdqElementWise
 from foldline.support.passes import PASSES
-from tests.stages.check import Array, check_unchanged, op_types, run_pass
+from tests.stages.check import Array, check_unchanged, nodes, op_types, run_pass
 from tests.stages.passes.fusion.graphs import Node, statistics
 from tests.stages.passes.fusion.quantised import check_same_bits, codes, dq, module, q, scale
 
@@ -73,6 +73,17 @@ def test_activations(name: str, dtype: Any):
     check_same_bits(PASS, before, {"a": codes(4, 3, 50, dtype=dtype)})
     run_pass(PASS, before)
     assert op_types(before) == ["QLinearActivation"]
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("size", [(4, 3, 50), (1, 3, 1)])
+def test_means_over_the_space(dtype: Any, size: tuple[int, ...]):
+    before = graph(("GlobalAveragePool", "af", "c"), dtype=dtype)
+    check_same_bits(PASS, before, {"a": codes(*size, dtype=dtype)})
+    run_pass(PASS, before)
+    (node,) = nodes(before)
+    assert node.op_type == "QLinearGlobalAveragePool"
+    assert str(node.results[0].type).split(",")[0].startswith("tensor<?x3x1x")
 
 
 @pytest.mark.parametrize("op_type", ["Add", "Mul"])

@@ -1,0 +1,16 @@
+// RUN: foldline-opt %s -p prune | filecheck %s
+// What no output needs goes, and it alone.
+
+builtin.module attributes {onnx.ir_version = 10 : i64} {
+  onnx.graph() {opsets = #onnx.opsets<"" : 20>} ({
+  ^bb0(%0: tensor<2x3xf32>):
+    %1 = onnx.Identity(%0) {onnx.names = #onnx.names<"a" : "t">} : tensor<2x3xf32>
+    %2 = onnx.Sin(%0) {onnx.names = #onnx.names<"b" : "u">} : tensor<2x3xf32>
+    %3 = onnx.Neg(%1) {onnx.names = #onnx.names<"c" : "y">} : tensor<2x3xf32>
+    onnx.return(%3) {interface = #onnx.interface<"g", ["x" : tensor<2x3xf32>], ["y" : tensor<2x3xf32>], []>}
+  })
+}
+
+// CHECK:      %1 = onnx.Identity(%0)
+// CHECK-NEXT: %2 = onnx.Neg(%1)
+// CHECK-NOT:  onnx.Sin
