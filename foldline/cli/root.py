@@ -12,6 +12,7 @@ from typing import Any, NoReturn
 import click
 
 import foldline
+from foldline.cli.bench import bench_command
 from foldline.cli.bisect import bisect_command
 from foldline.cli.check import check_command
 from foldline.cli.compile import compile_command
@@ -83,6 +84,7 @@ for _command in (
     optimize_command,
     check_command,
     run_command,
+    bench_command,
     step_command,
     diff_command,
     bisect_command,

@@ -21,6 +21,7 @@ USES: dict[str, tuple[str, ...]] = {
     "optimize": ("MODEL", "OUT"),
     "check": ("MODEL", "MODEL"),
     "run": ("MODEL", "--random"),
+    "bench": ("MODEL", "--seconds", "0"),
     "step": ("MODEL", "--script", "SCRIPT"),
     "diff": ("MODEL", "MODEL"),
     "bisect": ("MODEL",),
