@@ -1,6 +1,7 @@
 """Count what is left to run after Foldline and after its peers, with their compile seconds.
 
     python -m benchmarks.bench_nodes [--only id,id] [--level O2] [--tools foldline,onnxsim]
+        [--disable element-wise-fusion]
                                      [--models DIR] [--verify]
 
 Nodes of subgraphs count, and a function call counts as its body; `Constant`, and `ConstantOfShape`
@@ -23,7 +24,7 @@ import importlib
 import json
 import sys
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any
 
@@ -58,10 +59,15 @@ MORE_NODES: dict[str, str] = {}
 """Models that a peer held to the bits leaves with fewer nodes, and why Foldline does not."""
 
 
-def _foldline(model: onnx.ModelProto, level: str) -> onnx.ModelProto:
+def _foldline(model: onnx.ModelProto, options: Mapping[str, Any]) -> onnx.ModelProto:
     import foldline
 
-    return foldline.compile(model, options={"oo.level": level}).to_proto()
+    return foldline.compile(model, options=options).to_proto()
+
+
+def _options(arguments: argparse.Namespace) -> dict[str, Any]:
+    disabled = [name for name in arguments.disable.split(",") if name]
+    return {"oo.level": arguments.level, "passes.disable": disabled}
 
 
 def count_nodes(model: onnx.ModelProto) -> int:
@@ -103,6 +109,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="identifiers, with commas between")
     parser.add_argument("--level", default="O2", help="oo.level of Foldline")
+    parser.add_argument("--disable", default="", help="passes of Foldline, with commas between")
     parser.add_argument("--tools", default=",".join([FOLDLINE, *PEERS]))
     parser.add_argument("--models", help="a folder with models and inputs.py; else the zoo")
     parser.add_argument("--verify", action="store_true", help="run what Foldline exports")
@@ -120,7 +127,7 @@ def run_tool(tool: str, models: ModelSet, arguments: argparse.Namespace) -> dict
     (model_id,) = models.ids
     is_ours = tool == FOLDLINE
     # `import foldline` loads nothing by itself: its compiler is what a peer's import brings.
-    ours = ("foldline.compiler", partial(_foldline, level=arguments.level))
+    ours = ("foldline.compiler", partial(_foldline, options=_options(arguments)))
     package, optimise = PEERS.get(tool, ours)
     importlib.import_module(package)
     model = onnx.load(models.path(model_id))
@@ -131,7 +138,7 @@ def run_tool(tool: str, models: ModelSet, arguments: argparse.Namespace) -> dict
     row["after"] = count_nodes(optimised)
     row["size"] = data_size(optimised) / data_size(model)
     if is_ours:
-        row["fused"] = row["after"] + _saved_by_fusion(model, arguments.level)
+        row["fused"] = row["after"] + _saved_by_fusion(model, _options(arguments))
         data = optimised.SerializeToString()
         onnx.checker.check_model(optimised, full_check=True)
         if arguments.verify:
@@ -139,7 +146,7 @@ def run_tool(tool: str, models: ModelSet, arguments: argparse.Namespace) -> dict
     return row
 
 
-def _saved_by_fusion(model: onnx.ModelProto, level: str) -> int:
+def _saved_by_fusion(model: onnx.ModelProto, options: Mapping[str, Any]) -> int:
     """Fused operators minus the standard ones that the file has in their place: at most zero."""
     import foldline
     from foldline.dialects.fused.element_wise import ElementWiseOp
@@ -151,7 +158,7 @@ def _saved_by_fusion(model: onnx.ModelProto, level: str) -> int:
             return sum(map(standing_for, op.regions[0].block.ops))
         return sum(map(count_operations, parts_of(op)[0] if is_fused(op) else [op]))
 
-    module = foldline.compile(model, options={"oo.level": level}).module
+    module = foldline.compile(model, options=options).module
     inside = (op for op in module.walk() if isinstance(op.parent_op(), ElementWiseOp))
     return sum(1 - standing_for(op) for op in set(module.walk()).difference(inside) if is_fused(op))
 
@@ -184,7 +191,8 @@ def _run_all(arguments: argparse.Namespace) -> int:
     wanted = [tool for tool in arguments.tools.split(",") if tool]
     found = installed(*sorted({packages[tool] for tool in wanted}))
     tools = [tool for tool in wanted if packages[tool] in found]
-    passed_on = ["--level", arguments.level, *(["--verify"] if arguments.verify else [])]
+    passed_on = ["--level", arguments.level, "--disable", arguments.disable]
+    passed_on += ["--verify"] if arguments.verify else []
     passed_on += ["--models", arguments.models] if arguments.models else []
     results: dict[str, Any] = {}
     for model_id in model_set(arguments.models, arguments.only).ids:
