@@ -77,7 +77,7 @@ def test_a_model_of_a_folder_is_compiled_and_verified(tmp_path: Path) -> None:
     (tmp_path / "inputs.py").write_text(INPUTS)
     models = model_set(str(tmp_path), "")
     assert models.ids == ("twice",)
-    row = run_tool("foldline", models, Namespace(level="O2", verify=True))
+    row = run_tool("foldline", models, Namespace(level="O2", disable="", verify=True))
     assert (row["before"], row["after"], row["errors"], row["same_bits"]) == (
         2,
         1,
