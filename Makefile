@@ -6,6 +6,7 @@
 # make check-optimised run the files that ONNX Runtime's offline optimiser writes
 # make bench-exact exact mode: equal bits at O0 and O3, and its cost, per model
 # make bench-patterns  patterns that are there, those that are fused, and why others are not
+# make bench-threads what a second thread gains; bench-memory: peak memory beside ONNX Runtime
 # make marks       potential constants per model; check-stability: fixed points, equal bytes
 # make clean       remove the environment and everything that was made
 # Each target makes what it needs of .venv first. Another Python: make demo PYTHON=python3.12
@@ -16,7 +17,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 PYTEST := $(RUN) -m pytest -n $(JOBS) --dist loadfile
 
-.PHONY: demo test test-fast lint zoo check-zoo check-optimised bench bench-nodes bench-scale bench-exact bench-patterns marks check-stability clean
+.PHONY: demo test test-fast lint zoo check-zoo check-optimised bench bench-nodes bench-scale bench-exact bench-patterns bench-threads bench-memory marks check-stability clean
 .DELETE_ON_ERROR:
 .NOTPARALLEL:
 
@@ -49,6 +50,12 @@ bench: zoo
 
 bench-nodes: zoo
 	$(RUN) -m benchmarks.bench_nodes
+
+bench-threads: zoo
+	$(RUN) -m benchmarks.threads
+
+bench-memory: zoo
+	$(RUN) -m benchmarks.memory
 
 bench-exact: zoo
 	$(RUN) -m benchmarks.exact
