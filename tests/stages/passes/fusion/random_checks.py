@@ -38,8 +38,12 @@ def check(family: Family, number: int) -> frozenset[str]:
     _compare(graph, family, wanted, done.session().run(None, graph.feed), changed)
     if number % RUNTIME == 0 and graph.dtype == np.float32:
         found = [runtime(model, graph.feed) for model in (source, written)]
-        _compare(graph, family, wanted, found[0], None)
-        _compare(graph, family, wanted, found[1], None)
+        # Its MaxPool takes the least number for minus infinity, so it is its own oracle there.
+        if all(np.isfinite(value).all() for value in wanted):
+            _compare(graph, family, wanted, found[0], None)
+            _compare(graph, family, wanted, found[1], None)
+        else:
+            _compare(graph, family, found[0], found[1], None)
     else:
         _compare(graph, family, wanted, plain_values(written, graph.feed), None)
     if number % AGAIN == 0:
