@@ -13,16 +13,19 @@ import numpy as np
 import numpy.typing as npt
 
 from foldline.compiler import CompiledModel, compile
-from foldline.sample_inputs import EDGES, has_unknown_dimensions, sample_feed
+from foldline.sample_inputs import (
+    EDGES,
+    SIZES,
+    fitting_size,
+    has_unknown_dimensions,
+    sample_feed,
+)
 from foldline.session import NodeArg, Session
 from foldline.support.errors import FoldlineError, InvalidArgumentError
 from foldline.support.progress import tell
 
 Array = npt.NDArray[Any]
 Feed = Mapping[str, Any]
-
-SIZES = (2, 8, 32, 64)
-"""Sizes of unknown dimensions to try: some networks halve images many times."""
 
 _Outcome: TypeAlias = Sequence[Any] | FoldlineError
 """Outputs, or why there are none."""
@@ -120,16 +123,11 @@ class Baseline:
 
     def _size(self, arguments: list[_Argument]) -> int:
         """The first size of unknown dimensions that this model takes."""
-        if not has_unknown_dimensions(arguments):
-            return SIZES[0]
-        for size in SIZES:
-            try:
-                feed = sample_feed(arguments, unknown=size, seed=self._seed)
-            except InvalidArgumentError:
-                break
-            if not isinstance(self._outcome("random", feed), FoldlineError):
-                return size
-        return SIZES[0]
+        return fitting_size(
+            arguments,
+            lambda feed: not isinstance(self._outcome("random", feed), FoldlineError),
+            self._seed,
+        )
 
     def _outcome(self, name: str, feed: Feed) -> _Outcome:
         key = f"{name} {[(name, np.shape(value)) for name, value in feed.items()]}"

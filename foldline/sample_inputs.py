@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Protocol
 
 import numpy as np
@@ -24,6 +24,12 @@ EDGES: dict[str, tuple[float, ...]] = {
 
 INDEX_LIMIT = 4
 """Wide integers stay below: they are mostly indices, and most dimensions are larger."""
+
+
+SIZES = (2, 8, 32, 64, 128, 512)
+"""Sizes of unknown dimensions to try: some networks halve images many times, or cut sounds."""
+MOST_ELEMENTS = 1 << 22
+"""Larger inputs are not tried."""
 
 
 class Argument(Protocol):
@@ -68,6 +74,25 @@ def sample_feed(
         )
         for a in arguments
     }
+
+
+def fitting_size(
+    arguments: Iterable[Argument], accepts: Callable[[Mapping[str, Array]], bool], seed: int = 0
+) -> int:
+    """The first size of unknown dimensions with which random inputs are accepted; 2 if none is."""
+    arguments = list(arguments)
+    if not has_unknown_dimensions(arguments):
+        return SIZES[0]
+    for size in SIZES:
+        try:
+            feed = sample_feed(arguments, unknown=size, seed=seed)
+        except InvalidArgumentError:
+            break
+        if sum(array.size for array in feed.values()) > MOST_ELEMENTS:
+            break
+        if accepts(feed):
+            return size
+    return SIZES[0]
 
 
 def has_unknown_dimensions(arguments: Iterable[Argument]) -> bool:

@@ -10,7 +10,7 @@ import click
 from foldline.cli.crash import leaving_steps
 from foldline.cli.flags import json_flag, option_flags, options_said
 from foldline.cli.output import model_source, print_json, print_table, progress, seconds_text
-from foldline.support.errors import InvalidArgumentError
+from foldline.support.errors import FoldlineError, InvalidArgumentError
 
 if TYPE_CHECKING:
     from foldline.session import Session
@@ -67,7 +67,7 @@ def run_command(
 def feed_of(session: Session, files: tuple[str, ...], seed: int | None) -> dict[str, Any]:
     """Inputs from files, and made-up ones for the rest if there is a seed."""
     from foldline.cli.arrays import load_npy, retyped
-    from foldline.sample_inputs import sample_feed
+    from foldline.sample_inputs import fitting_size, sample_feed
     from foldline.support.dtypes import BY_NAME
 
     types = {a.name: a.type.removeprefix("tensor(").removesuffix(")") for a in session.get_inputs()}
@@ -87,7 +87,17 @@ def feed_of(session: Session, files: tuple[str, ...], seed: int | None) -> dict[
         )
     if seed is None:
         return given
-    return sample_feed(missing, seed=seed) | given
+    size = fitting_size(missing, lambda feed: _takes(session, {**feed, **given}), seed)
+    return sample_feed(missing, unknown=size, seed=seed) | given
+
+
+def _takes(session: Session, feed: dict[str, Any]) -> bool:
+    """Whether a model runs on inputs, so that sizes that it cannot take are not made up."""
+    try:
+        session.run(None, feed)
+    except FoldlineError:
+        return False
+    return True
 
 
 def _show(named: dict[str, Any], times: list[float], as_json: bool) -> None:

@@ -1,12 +1,13 @@
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 import pytest
 
-from foldline.sample_inputs import EDGES, has_unknown_dimensions, sample_feed
+from foldline.sample_inputs import EDGES, fitting_size, has_unknown_dimensions, sample_feed
 from foldline.support.dtypes import BY_NAME
 from foldline.support.errors import InvalidArgumentError
 
@@ -58,3 +59,25 @@ def test_seed() -> None:
 def test_other_types_are_named() -> None:
     with pytest.raises(InvalidArgumentError, match=r"x is a seq\(tensor\(float\)\)"):
         sample_feed([Arg("x", "seq(tensor(float))", None), Arg("y", "tensor(float)", [])])
+
+
+def test_the_first_size_that_is_accepted() -> None:
+    arguments = [Arg("x", "tensor(float)", [1, "samples"])]
+    tried: list[int] = []
+
+    def accepts(feed: Mapping[str, Any]) -> bool:
+        tried.append(feed["x"].shape[1])
+        return feed["x"].shape[1] >= 100
+
+    assert fitting_size(arguments, accepts) == 128
+    assert tried == [2, 8, 32, 64, 128]
+    assert fitting_size(arguments, lambda feed: False) == 2
+
+
+def test_no_size_is_tried_where_none_is_open_or_it_is_large() -> None:
+    def fails(feed: Mapping[str, Any]) -> bool:
+        raise AssertionError("nothing is to be tried")
+
+    assert fitting_size([Arg("x", "tensor(float)", [3])], fails) == 2
+    large = [Arg("x", "tensor(float)", ["n", 1 << 22])]
+    assert fitting_size(large, fails) == 2
