@@ -16,9 +16,9 @@ import numpy as np
 from foldline.kernels.channels_last import RANK, is_channels_last, zeros
 from foldline.kernels.registry import Array, Operand
 from foldline.lowering.aliases import NO_ROOTS, Roots, alias_roots, note_roots, owners
-from foldline.lowering.chains import note_spans
 from foldline.lowering.facts import Known, Shaped
 from foldline.lowering.kernel_errors import KernelErrors
+from foldline.lowering.lives import Lives
 from foldline.lowering.memory_order import (
     copying_call,
     operand_in_memory_order,
@@ -67,7 +67,7 @@ def specialise(trace: Trace, alone: bool) -> Plan:
     with KernelErrors(trace.calls, runs, trace.frame):
         for call, origin, run in zip(trace.calls, trace.origins, runs, strict=True):
             planner.decide(call, run, origin)
-    planner.allocate()
+    Lives(planner.planned, planner.fixed, planner.roots, trace.outputs).allocate(planner.buffers)
     start: Frame = [None] * planner.size
     for slot in trace.constants:
         start[slot] = trace.frame[slot]
@@ -118,8 +118,7 @@ class _Planner:
         self.size = len(trace.frame)
         """Slots of the program, then of the copies that the plan makes."""
         self._copies: dict[int, int] = {}
-        self._outputs = trace.outputs
-        self._roots: Roots = {slot: frozenset((slot,)) for slot in trace.inputs}
+        self.roots: Roots = {slot: frozenset((slot,)) for slot in trace.inputs}
         for slot in trace.constants:
             fact = self.facts[slot]
             assert isinstance(fact, Known), "constants are known"
@@ -131,11 +130,11 @@ class _Planner:
         if all(isinstance(fact, Known) for fact in known):
             for slot, fact in zip(call.results, known, strict=True):
                 self.fixed[slot] = fact.value if isinstance(fact, Known) else None
-                self._roots[slot] = NO_ROOTS
+                self.roots[slot] = NO_ROOTS
             return
-        note_roots(call, self._roots)
+        note_roots(call, self.roots)
         readable = self._readable(call)
-        note_roots(readable, self._roots)
+        note_roots(readable, self.roots)
         step = generic if readable is call else readable.step()[0]
         planned = self._planned(readable, step, origin)
         planned.origin = origin
@@ -167,7 +166,7 @@ class _Planner:
             self.size += 1
             call = copying_call(slot, copy)
             self.fixed[copy] = np.zeros(self.fixed[slot].shape, self.fixed[slot].dtype)
-            self._roots[copy] = frozenset((copy,))
+            self.roots[copy] = frozenset((copy,))
             self.facts.note_copy(slot, copy)
             self.planned.append(PlannedCall(call, "out", call.function))
         return self._copies[slot]
@@ -199,7 +198,7 @@ class _Planner:
         first = shaped[0]
         if self._can_place(call, first):
             planned.kind = "out"
-            self._roots[call.results[0]] = frozenset((call.results[0],))
+            self.roots[call.results[0]] = frozenset((call.results[0],))
             planned.channels_last = is_last and len(first.shape) == RANK
             self.fixed[call.results[0]] = zeros(first.shape, first.dtype, planned.channels_last)
         planned.shapes = tuple(fact.shape for fact in shaped)
@@ -222,7 +221,7 @@ class _Planner:
         return operands
 
     def _can_place(self, call: BoundCall, first: Shaped) -> bool:
-        leaves = not self.kept.isdisjoint(self._roots[call.results[0]])
+        leaves = not self.kept.isdisjoint(self.roots[call.results[0]])
         return "out" in call.kernel.reserved and not leaves and not first.dtype.hasobject
 
     def _decide_view(self, planned: PlannedCall) -> bool:
@@ -243,7 +242,7 @@ class _Planner:
                 return False
             planned.place = Place(self._buffer(original.nbytes), original.shape, original.dtype)
             for slot in call.results:
-                self._roots[slot] = frozenset((call.results[0],))
+                self.roots[slot] = frozenset((call.results[0],))
         planned.kind = "copy" if planned.place else "view"
         self.fixed.update(zip(call.results, views, strict=False))
         return True
@@ -256,96 +255,10 @@ class _Planner:
         return list(results) if shares and inputs[0].size else None
 
     def _buffer(self, size: int) -> Buffer:
-        """Memory for the call that is being decided; its life is set by `allocate`."""
+        """Memory for the call that is being decided; its life is set by `Lives`."""
         now = len(self.planned)
         self.buffers.append(Buffer(now, now, size))
         return self.buffers[-1]
-
-    def allocate(self) -> None:
-        """Find how long what is in the arena lives, and reuse operands that die.
-
-        Calls that run part by part are one step: what one of them needs, all of them hold.
-        """
-        ends = self._ends()
-        note_spans(self.planned, self.fixed)
-        held: dict[int, Buffer] = {}
-        for index, planned in enumerate(self.planned):
-            result = planned.call.results[0]
-            if planned.kind == "copy" and planned.place is not None:
-                held[result] = planned.place.buffer
-            elif planned.kind == "out":
-                stand_in: Array = self.fixed[result]
-                buffer = self._reusable(planned.call, index, ends, held)
-                if buffer is None:
-                    first = index if planned.span is None else planned.span.first
-                    buffer = Buffer(first, index, stand_in.nbytes)
-                    self.buffers.append(buffer)
-                held[result] = buffer
-                planned.place = Place(buffer, stand_in.shape, stand_in.dtype, planned.channels_last)
-            if result in held:
-                last = self._end_of_step(ends.get(result, index))
-                held[result].end = max(held[result].end, last)
-
-    def _end_of_step(self, index: int) -> int:
-        """The last call that runs together with the one at `index`."""
-        span = self.planned[index].span if index < len(self.planned) else None
-        return index if span is None else span.last
-
-    def _ends(self) -> dict[int, int]:
-        """The last call that reads the memory of each root; for outputs, one beyond the last."""
-        ends: dict[int, int] = {}
-        for index, planned in enumerate(self.planned):
-            for slot in (*planned.call.inputs, *planned.call.captures):
-                ends.update(dict.fromkeys(self._roots.get(slot, NO_ROOTS), index))
-        for slot in self._outputs:
-            ends.update(dict.fromkeys(self._roots.get(slot, NO_ROOTS), len(self.planned)))
-        return ends
-
-    def _reusable(
-        self, call: BoundCall, index: int, ends: dict[int, int], held: dict[int, Buffer]
-    ) -> Buffer | None:
-        """The buffer of an input that the kernel may overwrite and nothing reads later."""
-        result: Array = self.fixed[call.results[0]]
-        for position in call.kernel.inplace:
-            slot = call.inputs[position] if position < len(call.inputs) else 0
-            roots = self._roots.get(slot, NO_ROOTS)
-            if len(roots) != 1 or slot not in self.fixed:
-                continue
-            (root,) = roots
-            old: Array = self.fixed[slot]
-            fits = (
-                root in held
-                and ends[root] == index
-                and old.shape == result.shape
-                and old.dtype == result.dtype
-                and old.strides == result.strides
-                and old.nbytes == held[root].size
-            )
-            if fits and self._only_reader(call, slot, root) and not self._seen_askew(index, root):
-                return held[root]
-        return None
-
-    def _seen_askew(self, index: int, root: int) -> bool:
-        """Whether a call that runs part by part with this one reads a view of `root`.
-
-        Of that it would read other elements than those of its own part.
-        """
-        span = self.planned[index].span
-        before = () if span is None else self.planned[span.first : index]
-        return any(
-            slot != root and root in self._roots.get(slot, NO_ROOTS)
-            for planned in before
-            for slot in planned.call.inputs
-        )
-
-    def _only_reader(self, call: BoundCall, slot: int, root: int) -> bool:
-        """Whether no input but `slot` is in its memory; `slot` itself where that may be."""
-        return all(
-            position in call.kernel.inplace
-            if other == slot
-            else root not in self._roots.get(other, NO_ROOTS)
-            for position, other in enumerate(call.inputs)
-        )
 
 
 def _is_last(value: Any) -> bool:
