@@ -85,7 +85,8 @@ def victim(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Victim]:
     made.process.wait()
 
 
-@pytest.mark.parametrize("tries", [3, pytest.param(50, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("tries", [50])
 @pytest.mark.parametrize("name", SIGNALS)
 def test_killed_at_any_moment(victim: Victim, name: str, tries: int) -> None:
     seconds = max(victim.compile(model)["seconds"] for model in ("new.onnx", "old.onnx"))

@@ -14,10 +14,8 @@ from tests.fuzz.mutations import MUTATIONS, mutant
 SLICE, COUNT = 500, 10_000
 
 
-@pytest.mark.parametrize(
-    "first",
-    [pytest.param(n, marks=[pytest.mark.slow] if n else []) for n in range(0, COUNT, SLICE)],
-)
+@pytest.mark.slow
+@pytest.mark.parametrize("first", range(0, COUNT, SLICE))
 def test_compiled_or_refused(first: int) -> None:
     found = campaign(first, first + SLICE)
     assert not found.faults, "\n\n".join(found.faults)
@@ -56,6 +54,7 @@ worker.main(int(sys.argv[1]), int(sys.argv[2]), lambda number: ("made up", b""))
 """
 
 
+@pytest.mark.slow
 def test_hangs_crashes_and_hunger_are_seen() -> None:
     found = campaign(0, 6, ("-c", FAULTY))
     assert found.outcomes == {"compiled": 2, "fault": 4}

@@ -237,6 +237,7 @@ def test_a_body_hangs_on_the_node_that_holds_it(chrome: webdriver.Chrome, folder
     assert page.errors() == []
 
 
+@pytest.mark.slow
 def test_a_reader_cannot_open_too_much(chrome: webdriver.Chrome, folder: Path) -> None:
     path = folder / "long.html"
     write_page(path, reported(BUILDERS["chain"](3000), **{"oo.level": "O0"})[2])
