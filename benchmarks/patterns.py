@@ -18,7 +18,8 @@ from typing import Any
 
 from benchmarks.common import in_child, table, write_results
 from benchmarks.model_sets import model_set
-from benchmarks.pattern_counts import KINDS, Instance, explained, instances, left_of
+from benchmarks.pattern_counts import Instance, explained, instances, left_of
+from benchmarks.pattern_kinds import KINDS
 from benchmarks.zoo import derived
 from foldline.stages.context import PassContext
 from foldline.stages.observers import Observer

@@ -10,7 +10,6 @@ from dataclasses import dataclass
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
 from foldline.compiler import CompiledModel, compile
 from foldline.sample_inputs import (
@@ -23,15 +22,12 @@ from foldline.sample_inputs import (
 from foldline.session import NodeArg, Session
 from foldline.support.errors import FoldlineError, InvalidArgumentError
 from foldline.support.progress import tell
+from foldline.value_difference import Allowed, difference
 
-Array = npt.NDArray[Any]
 Feed = Mapping[str, Any]
 
 _Outcome: TypeAlias = Sequence[Any] | FoldlineError
 """Outputs, or why there are none."""
-
-SCALE_FLOOR = 1e-3
-"""Errors are relative to the largest value of an output, but at least to this."""
 
 
 @dataclass(frozen=True)
@@ -94,7 +90,7 @@ class Baseline:
 
         Raises InvalidArgumentError where no inputs suit both.
         """
-        allowed = _Allowed(rtol, steps)
+        allowed = Allowed(rtol, steps)
         cases = [_interface(self._session, other)]
         if not cases[0].equal:
             return CheckResult(cases)
@@ -135,18 +131,10 @@ class Baseline:
             self._outcomes[key] = _run(self._session, feed)
         return self._outcomes[key]
 
-    def _case(self, name: str, feed: Feed, other: Session, allowed: _Allowed) -> tuple[Case, bool]:
+    def _case(self, name: str, feed: Feed, other: Session, allowed: Allowed) -> tuple[Case, bool]:
         """The comparison on one feed, and whether both refused it."""
         mine = self._outcome(name, feed)
         return _case(name, other.get_outputs(), mine, _run(other, feed), allowed)
-
-
-@dataclass(frozen=True)
-class _Allowed:
-    """Differences that are none."""
-
-    rtol: float | None
-    steps: int
 
 
 def _session(model: Any) -> Session:
@@ -216,7 +204,7 @@ def _other(size: int) -> int:
 
 
 def _case(
-    name: str, outputs: Sequence[NodeArg], mine: _Outcome, other: _Outcome, allowed: _Allowed
+    name: str, outputs: Sequence[NodeArg], mine: _Outcome, other: _Outcome, allowed: Allowed
 ) -> tuple[Case, bool]:
     """The comparison of two outcomes, and whether both are refusals."""
     if isinstance(mine, FoldlineError) and isinstance(other, FoldlineError):
@@ -226,10 +214,10 @@ def _case(
         return Case(name, False, None, np.inf, f"only the {side} model refuses: {error}"), False
     worst, output, message = 0.0, None, ""
     for argument, x, y in zip(outputs, mine, other, strict=True):
-        error, difference = _compare(x, y, allowed)
+        error, what = difference(x, y, allowed)
         worst = max(worst, error)
-        if difference and output is None:
-            output, message = argument.name, difference
+        if what and output is None:
+            output, message = argument.name, what
     return Case(name, output is None, output, worst, message), False
 
 
@@ -238,70 +226,3 @@ def _run(session: Session, feed: Feed) -> _Outcome:
         return session.run(None, feed)
     except FoldlineError as error:
         return error
-
-
-def _compare(x: Any, y: Any, allowed: _Allowed) -> tuple[float, str]:
-    """The error of `y` against `x`, and what differs ('' when nothing does)."""
-    if x is None or y is None:
-        return (0.0, "") if x is y else (np.inf, "present against absent")
-    if all(isinstance(value, list) for value in (x, y)):
-        return _compare_sequences(x, y, allowed)
-    a, b = np.asarray(x), np.asarray(y)
-    if a.dtype != b.dtype or a.shape != b.shape:
-        return np.inf, f"{a.dtype}{list(a.shape)} against {b.dtype}{list(b.shape)}"
-    same = _same_bits(a, b)
-    if same.all():
-        return 0.0, ""
-    error = np.inf if a.dtype == np.object_ else _error(_wide(a), _wide(b))
-    if allowed.rtol is not None and error <= allowed.rtol:
-        return error, ""
-    if allowed.steps and a.dtype.kind in "iu" and _apart(a, b) <= allowed.steps:
-        return error, ""
-    where = tuple(int(i) for i in np.argwhere(~same)[0])
-    count = same.size - int(same.sum())
-    return error, f"{count} of {same.size} values differ, {list(where)}: {a[where]} and {b[where]}"
-
-
-def _compare_sequences(x: list[Any], y: list[Any], allowed: _Allowed) -> tuple[float, str]:
-    if len(x) != len(y):
-        return np.inf, f"{len(x)} elements against {len(y)}"
-    worst = 0.0
-    for index, pair in enumerate(zip(x, y, strict=True)):
-        error, difference = _compare(*pair, allowed)
-        worst = max(worst, error)
-        if difference:
-            return worst, f"element {index}: {difference}"
-    return worst, ""
-
-
-def _same_bits(a: Array, b: Array) -> npt.NDArray[np.bool_]:
-    """Where two arrays of one dtype hold the same bits, or NaNs."""
-    if a.dtype == np.object_ or a.dtype.kind in "iub":
-        return np.asarray(a == b)
-    if a.dtype.kind == "c":
-        return _same_bits(np.real(a), np.real(b)) & _same_bits(np.imag(a), np.imag(b))
-    bits = np.dtype(f"u{a.dtype.itemsize}")
-    equal = np.ascontiguousarray(a).view(bits) == np.ascontiguousarray(b).view(bits)
-    both_nan = np.isnan(_wide(a)) & np.isnan(_wide(b))
-    return equal.reshape(a.shape) | both_nan
-
-
-def _apart(a: Array, b: Array) -> int:
-    """The largest difference of two arrays of integers."""
-    return int((np.maximum(a, b).astype(np.int64) - np.minimum(a, b).astype(np.int64)).max())
-
-
-def _wide(a: Array) -> Array:
-    return a.astype(np.complex128 if a.dtype.kind == "c" else np.float64)
-
-
-def _error(a: Array, b: Array) -> float:
-    """max|Δ| / max(max|a|, 1e-3); NaNs and infinities must stand in the same places."""
-    finite = np.isfinite(a) & np.isfinite(b)
-    special = ~finite
-    if not np.array_equal(a[special], b[special], equal_nan=True):
-        return np.inf
-    if not finite.any():
-        return 0.0
-    scale = max(float(np.abs(a[finite]).max()), SCALE_FLOOR)
-    return float(np.abs(a[finite] - b[finite]).max()) / scale

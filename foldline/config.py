@@ -16,7 +16,7 @@ from typing import Annotated, Any, cast
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError, WithJsonSchema
 
-from foldline.support.debug_options import DEBUG_NAMES, check_debug
+from foldline.support.debug_options import DEBUG_NAMES, CheckMode, check_debug
 from foldline.support.errors import InvalidOption
 from foldline.support.option_table import OPTIONS, PASS_TOGGLE, SHAPE_KEY
 from foldline.support.options import check_scope
@@ -52,6 +52,8 @@ class Configuration:
     """A scope for `resolve_debug`."""
     rules: tuple[str, ...] = ()
     """Names of rules to enable; they are loaded by the command line, or installed."""
+    check: CheckMode | None = None
+    """When the command line compares with the original: `--check`."""
 
     def entry_for(self, model: Path) -> Entry:
         """The entry of a model that the caller names; without one, what holds for all."""
@@ -73,14 +75,14 @@ def load_config(source: str | Path) -> Configuration:
         problems += [_wording(each["loc"], each["type"], each["msg"]) for each in error.errors()]
     entries = tuple(_entries(raw, path.parent, problems))
     options = _scope(raw, "", problems, graph=False)
-    debug = _mapping(raw.get("debug"))
-    known = {key: value for key, value in debug.items() if key in DEBUG_NAMES}
-    check_debug(known, "debug", problems)
+    said = _mapping(raw.get("debug"))
+    debug = {key: value for key, value in said.items() if key in DEBUG_NAMES}
+    check_debug(debug, "debug", problems)
     refuse([f"{path}: {problem}" for problem in problems])
     if "dump-to" in debug:
         debug = {**debug, "dump-to": path.parent / debug["dump-to"]}
     output, rules = _path(raw.get("output"), path.parent), tuple(raw.get("rules", ()))
-    return Configuration(path, entries, output, options, debug, rules)
+    return Configuration(path, entries, output, options, debug, rules, said.get("check"))
 
 
 def find_config(source: str | Path) -> Path:
@@ -144,7 +146,7 @@ class InputSettings(_Section):
 
 
 class DebugSettings(_Section):
-    """What the compile shows of itself."""
+    """What the compile shows of itself, and when it is checked."""
 
     stop_after: Annotated[Any, _editors({"enum": list(STAGES)})] = None
     dump_to: Annotated[Any, _editors({"type": "string"})] = None
@@ -152,6 +154,7 @@ class DebugSettings(_Section):
     print_after: Annotated[Any, _editors(_TEXTS)] = ()
     remarks: Annotated[Any, _editors(_TEXTS)] = ()
     time: Annotated[Any, _editors(_SWITCH)] = False
+    check: CheckMode | None = None
 
 
 class _Settings(_Section):

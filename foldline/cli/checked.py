@@ -10,16 +10,16 @@ import click
 
 from foldline.cli.check import print_result, result_json
 from foldline.cli.output import progress
+from foldline.support.debug_options import CHECK_MODES, CheckMode
 from foldline.support.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from foldline.compiler import CompiledModel
-    from foldline.workbench.watching import Mode, Watch
+    from foldline.workbench.watching import Watch
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
-END = "end"
-MODES = (END, "stages", "passes", "revert")
+END: CheckMode = "end"
 
 
 class CheckedCommand(click.Command):
@@ -41,8 +41,8 @@ def check_flags(command: Command) -> Command:
         click.option("--inputs", metavar="FILE.npz", help="With --check: compare on these, too."),
         click.option(
             "--check",
-            type=click.Choice(MODES),
-            metavar="[=end|stages|passes|revert]",
+            type=click.Choice(CHECK_MODES),
+            metavar=f"[={'|'.join(CHECK_MODES)}]",
             help="Compare with the original before writing (end), also after each stage or pass, "
             "or undo what makes a difference (revert).",
         ),
@@ -53,9 +53,9 @@ def check_flags(command: Command) -> Command:
 
 @dataclass(frozen=True)
 class Check:
-    """What the flags say."""
+    """What the flags or a configuration say."""
 
-    mode: Mode | None = None
+    mode: CheckMode | None = None
     inputs: str | None = None
     rtol: float | None = None
 

@@ -16,13 +16,13 @@ from foldline.cli.crash import leaving_steps
 from foldline.cli.flags import debug_flags, debug_said, json_flag, option_flags, options_said
 from foldline.cli.output import model_source, print_json, print_table, progress, seconds_text
 from foldline.cli.report import refuse_existing, write_report
-from foldline.support.debug_options import DebugOptions, resolve_debug
+from foldline.support.debug_options import CheckMode, DebugOptions, resolve_debug
 from foldline.support.errors import InvalidArgumentError
 
 if TYPE_CHECKING:
     from foldline.compiler import CompiledModel, Compiler
     from foldline.stages.rewrite.transform import Transform
-    from foldline.workbench.watching import Mode, Watch
+    from foldline.workbench.watching import Watch
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -34,7 +34,7 @@ class Delivery:
     as_json: bool
     force: bool
     external_data: bool
-    check: Mode | None = None
+    check: CheckMode | None = None
     inputs: str | None = None
     """What to check on, too."""
     rtol: float | None = None
@@ -58,6 +58,8 @@ class Job:
     start: Start | None = None
     rules: tuple[Transform, ...] = ()
     """Transforms of the user."""
+    check: CheckMode | None = None
+    """What a configuration says of it; flags are stronger."""
 
 
 def request_flags(command: Command) -> Command:
@@ -111,9 +113,9 @@ def compile_command(
     if start is None:
         run_jobs(jobs_of(model, output, config, rules), request)
         return
-    if request.check and model is None:
-        raise click.UsageError("--check needs the MODEL that the dump was made of")
     (job,) = jobs_of(model or start[1], output, config, rules)
+    if (request.check or job.check) and model is None:
+        raise click.UsageError("--check needs the MODEL that the dump was made of")
     run_jobs([replace(job, start=start)], request)
 
 
@@ -143,6 +145,7 @@ def jobs_of(
             configuration.options,
             debug,
             rules=_rules(rules, configuration.rules),
+            check=configuration.check,
         )
         for entry in entries
     ]
@@ -185,7 +188,7 @@ def _refuse_bad_output(job: Job, delivery: Delivery) -> None:
 def _run_job(job: Job, delivery: Delivery) -> None:
     from foldline.workbench.recorder import StageRecorder
 
-    check = Check(delivery.check, delivery.inputs, delivery.rtol)
+    check = Check(delivery.check or job.check, delivery.inputs, delivery.rtol)
     watch = _watch(job, check)
     compiler = _compiler(job, watch)
     recorder = StageRecorder()

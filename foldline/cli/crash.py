@@ -20,6 +20,7 @@ import click
 
 from foldline.support.errors import FoldlineError, PassFailed, RuleFailed
 from foldline.support.versions import version_lines
+from foldline.workbench.caught import Caught
 
 if TYPE_CHECKING:
     from foldline.stages.rewrite.transform import Transform
@@ -40,12 +41,13 @@ def leaving_steps(
     model: str | bytes, options: Mapping[str, Any], rules: Sequence[Transform] = ()
 ) -> Generator[None]:
     """Around a compile: what fails in it by our own fault is raised as a Crash."""
-    try:
+    with Caught() as caught:
         yield
-    except Exception as error:
-        if _is_ours(error, rules):
-            raise Crash(error, model, options, rules) from error
-        raise
+    error = caught.error
+    if error is not None and _is_ours(error, rules):
+        raise Crash(error, model, options, rules) from error
+    if error is not None:
+        raise error
 
 
 def _is_ours(error: Exception, rules: Sequence[Transform]) -> bool:
@@ -73,9 +75,10 @@ def write_reproducer(arguments: Sequence[str], error: Exception, crash: Crash | 
 def _write_steps(folder: Path, crash: Crash) -> None:
     from foldline.workbench.crash import save_failed_step
 
-    try:
+    said: list[str] = []
+    with Caught() as caught:  # the fault at hand must be told, whatever else is broken
         said = save_failed_step(folder, crash.error, crash.model, crash.options, crash.rules)
-    except Exception as error:  # the fault at hand must be told, whatever else is broken
+    if (error := caught.error) is not None:
         said = [f"the state before it cannot be written: {type(error).__name__}: {error}"]
     if said:
         (folder / "where.txt").write_text("\n".join(said) + "\n")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import asdict
 from itertools import groupby
 
@@ -23,7 +22,7 @@ def doctor_command(ctx: click.Context, no_self_test: bool, as_json: bool) -> Non
     from foldline.workbench.doctor import examine
 
     with progress("examining"):
-        found = examine(attempted, self_tests=not no_self_test)
+        found = examine(self_tests=not no_self_test)
     faults = [finding for finding in found if finding.status == "fault"]
     if as_json:
         print_json({"healthy": not faults, "findings": [asdict(finding) for finding in found]})
@@ -39,11 +38,3 @@ def doctor_command(ctx: click.Context, no_self_test: bool, as_json: bool) -> Non
             else "all is well"
         )
     ctx.exit(FAULTY if faults else 0)
-
-
-def attempted(test: Callable[[], str]) -> str:
-    """What a test says is wrong; what it raises, whatever that is, is what is wrong, too."""
-    try:
-        return test()
-    except Exception as error:
-        return f"{type(error).__name__}: {error}"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from foldline.cli.flags import DEBUG_FLAGS
-from foldline.support.debug_options import VARIABLE
+from foldline.support.debug_options import CHECK_MODES, VARIABLE
 from foldline.support.option_table import EVERYWHERE, OPTIONS
 
 _HEAD = """# Options
@@ -28,11 +28,13 @@ never change it.
 
 | setting | what it does |
 |---|---|"""
+_CHECK = f"""`check`, under `debug:` in YAML, is the flag `--check` of `foldline compile` and
+`foldline optimize`: {", ".join(f"`{mode}`" for mode in CHECK_MODES)}."""
 
 
 def options_page() -> str:
     """The page as text."""
-    return "\n".join((_HEAD, *_options(), "", _DEBUG, *_debug())) + "\n"
+    return "\n".join((_HEAD, *_options(), "", _DEBUG, *_debug(), "", _CHECK)) + "\n"
 
 
 def _options() -> Iterator[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from foldline.exporter.files import write_model
-from foldline.exporter.model import ExternalPolicy, FusedPolicy, ValueInfoPolicy, export_model
+from foldline.exporter.graph import ExternalPolicy, ValueInfoPolicy
+from foldline.exporter.model import FusedPolicy, export_model
 
 __all__ = ["ExternalPolicy", "FusedPolicy", "ValueInfoPolicy", "export_model", "write_model"]

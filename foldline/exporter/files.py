@@ -15,7 +15,8 @@ from xdsl.dialects.builtin import ModuleOp
 
 from foldline.dialects.onnx.structure import DefaultOp, InitializerOp
 from foldline.dialects.onnx.tensor import TensorAttr
-from foldline.exporter.model import FusedPolicy, ValueInfoPolicy, export_model
+from foldline.exporter.graph import ValueInfoPolicy
+from foldline.exporter.model import FusedPolicy, export_model
 from foldline.exporter.temporary import clear_stale, temporary_beside
 from foldline.exporter.tensors import ExternalWriter
 from foldline.support.errors import InvalidArgumentError, ResourceLimit

@@ -11,7 +11,7 @@ import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, Literal, TypeAlias, cast, get_args
 
 from foldline.support.passes import PASSES, STAGES
 from foldline.support.suggest import did_you_mean, refuse
@@ -19,6 +19,10 @@ from foldline.support.suggest import did_you_mean, refuse
 VARIABLE = "FOLDLINE_DEBUG"
 DUMP_FOLDER = Path("foldline-dump")
 """Where dumps of each pass go when no folder is named: under the current one."""
+
+CheckMode: TypeAlias = Literal["end", "stages", "passes", "revert"]
+"""When the command line compares with the original, see `foldline.workbench.watching`."""
+CHECK_MODES: tuple[CheckMode, ...] = get_args(CheckMode)
 
 
 class _Bad(ValueError):

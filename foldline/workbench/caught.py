@@ -1,4 +1,4 @@
-"""The one place where the workbench takes whatever is raised: it looks for what is broken."""
+"""The one place that takes whatever is raised, but for the edge of the command line."""
 
 from __future__ import annotations
 

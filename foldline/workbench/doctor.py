@@ -24,7 +24,7 @@ from foldline.stages.folding.engine import GROUP, HostEngine
 from foldline.support.debug_options import VARIABLE
 from foldline.support.options import USER_FILE_VARIABLE
 from foldline.support.versions import NOT_INSTALLED, PACKAGES, version_of
-from foldline.workbench.self_test import Attempt, self_test
+from foldline.workbench.self_test import attempted, self_test
 
 assert foldline.kernels, "importing it registers the kernels"
 
@@ -52,11 +52,11 @@ class Finding:
     """What to do; empty where all is well."""
 
 
-def examine(attempt: Attempt, *, self_tests: bool = True) -> list[Finding]:
+def examine(*, self_tests: bool = True) -> list[Finding]:
     """Look at everything; a finding whose status is `fault` needs the user."""
     found = [*_environment(), *_packages(), *_blas(), *_processor(), *_kernels()]
-    found += [*_engines(attempt), *_exact_mode()]
-    return [*found, *(_self_tests(attempt) if self_tests else ())]
+    found += [*_engines(), *_exact_mode()]
+    return [*found, *(_self_tests() if self_tests else ())]
 
 
 def _environment() -> Iterator[Finding]:
@@ -133,10 +133,10 @@ def _kernels() -> Iterator[Finding]:
         yield Finding("kernels", grade, f"{count} for {len(operators)} operators")
 
 
-def _engines(attempt: Attempt) -> Iterator[Finding]:
+def _engines() -> Iterator[Finding]:
     """The folding engines in the order in which they are asked; each is loaded."""
     for entry in sorted(entry_points(group=GROUP), key=lambda entry: entry.name):
-        fault = attempt(partial(_loaded, entry))
+        fault = attempted(partial(_loaded, entry))
         advice = fault and f"no model can be compiled: uninstall the package that has it ({fault})"
         yield Finding("engines", entry.name, entry.value, "fault" if fault else "ok", advice)
     yield Finding("engines", HostEngine.name, "the kernels that run models")
@@ -157,8 +157,8 @@ def _exact_mode() -> Iterator[Finding]:
             yield Finding("exact mode", name, "updates of rank 1", "note", advice)
 
 
-def _self_tests(attempt: Attempt) -> Iterator[Finding]:
-    for name, fault in self_test(attempt):
+def _self_tests() -> Iterator[Finding]:
+    for name, fault in self_test():
         if fault:
             advice = (
                 f"{fault}; reinstall foldline and numpy, and if it stays report this with the "

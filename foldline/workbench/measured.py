@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from time import perf_counter
+from collections.abc import Mapping
+from math import inf
 from typing import Any
 
-from foldline.feed import Feed
-from foldline.kernels.blas import one_blas_thread
-from foldline.kernels.parallel import use_threads
 from foldline.lowering.specialise import Plan
-from foldline.lowering.steps import BoundCall, Frame
 from foldline.session import Session
 
-PROFILED_RUNS = 3
-"""Of each step the shortest time counts: what disturbs the machine only ever adds."""
+PROFILED_RUNS = 10
 
 
 def measured(session: Session, feed: Mapping[str, Any], *, profile: bool) -> dict[str, Any]:
@@ -68,31 +63,14 @@ def _plan_json(plan: Plan) -> dict[str, Any]:
 
 
 def _profile(session: Session, feed: Mapping[str, Any]) -> dict[str, Any]:
-    """Seconds of each call of the main graph, run one by one without the plan."""
-    inputs = Feed(session.program.inputs).checked(feed)
-    runs = [_timed_run(session, inputs) for _ in range(PROFILED_RUNS)]
-    best = [min(taken, key=lambda pair: pair[1]) for taken in zip(*runs, strict=True)]
-    planned = min(_seconds(session, feed) for _ in range(PROFILED_RUNS))
-    return {"planned": planned, "steps": [list(pair) for pair in best]}
+    """Seconds of a run that is not timed step by step, and of each step of the plan.
 
-
-def _seconds(session: Session, feed: Mapping[str, Any]) -> float:
-    start = perf_counter()
-    session.run([], feed)
-    return perf_counter() - start
-
-
-def _timed_run(session: Session, inputs: Sequence[Any]) -> list[tuple[str, float]]:
-    taken: list[tuple[str, float]] = []
-    last = perf_counter()
-
-    def observe(call: BoundCall, frame: Frame) -> None:
-        nonlocal last
-        now = perf_counter()
-        taken.append((call.where, now - last))
-        last = perf_counter()
-
-    with one_blas_thread(), use_threads(session.threads):
-        last = perf_counter()
-        session.program.watch(inputs, observe)
-    return taken
+    Steps stand in the order in which those of their name first began.
+    """
+    found = session.profile(feed, PROFILED_RUNS)
+    started = {each.name: each.start for each in reversed(found.slices)}
+    steps = sorted(found.steps, key=lambda step: started.get(step.node, inf))
+    return {
+        "planned": found.plain_seconds,
+        "steps": [[step.node, step.seconds] for step in steps],
+    }

@@ -31,6 +31,7 @@ SCRIPTS = (
     "dagre.min.js",
     "model.js",
     "layers.js",
+    "picture_style.js",
     "picture.js",
     "tables.js",
     "memory.js",

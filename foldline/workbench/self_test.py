@@ -10,6 +10,7 @@ import numpy.typing as npt
 from onnx import parser
 
 from foldline.compiler import compile
+from foldline.workbench.caught import Caught
 
 Array = npt.NDArray[Any]
 Feed = dict[str, Array]
@@ -17,14 +18,19 @@ Feed = dict[str, Array]
 
 Test = Callable[[], str]
 """Says what is wrong; nothing where all is well."""
-Attempt = Callable[[Test], str]
-"""Runs a test, and says what it says, or what it raises."""
 
 
-def self_test(attempt: Attempt) -> Iterator[tuple[str, str]]:
+def self_test() -> Iterator[tuple[str, str]]:
     """The name of each test, and what is wrong; empty where nothing is."""
     for name, test in TESTS.items():
-        yield name, attempt(test)
+        yield name, attempted(test)
+
+
+def attempted(test: Test) -> str:
+    """What a test says is wrong; what it raises, whatever that is, is what is wrong, too."""
+    with Caught() as caught:
+        return test()
+    return f"{type(caught.error).__name__}: {caught.error}"
 
 
 def _compared(

@@ -14,7 +14,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, Literal, TypeAlias
+from typing import Any
 
 from xdsl.dialects.builtin import ModuleOp
 from xdsl.ir import Operation
@@ -25,15 +25,13 @@ from foldline.stages.gate import Admits, name_of
 from foldline.stages.observers import StepRun
 from foldline.stages.rewrite.transform import Transform
 from foldline.stages.run import PipelineRun
-from foldline.support.debug_options import DebugOptions
+from foldline.support.debug_options import CheckMode, DebugOptions
 from foldline.support.errors import PassFailed
 from foldline.support.remarks import Remark
 from foldline.workbench.bisect import Finding, change_between, raised_in, runs_alike
 from foldline.workbench.caught import Caught
 from foldline.workbench.comparison import Comparison
 from foldline.workbench.stops import Ahead
-
-Mode: TypeAlias = Literal["end", "stages", "passes", "revert"]
 
 MOST_REFUSALS = 16
 """After so many changes of one pass in one step were undone, none is let through."""
@@ -53,7 +51,7 @@ def compile_checked(
     model: Source,
     *,
     options: Mapping[str, Any] | None = None,
-    mode: Mode = "stages",
+    mode: CheckMode = "stages",
     inputs: Mapping[str, Any] | None = None,
     rtol: float | None = None,
     rules: Sequence[Transform] = (),
@@ -74,7 +72,7 @@ class Watch:
 
     def __init__(
         self,
-        mode: Mode,
+        mode: CheckMode,
         inputs: Mapping[str, Any] | None = None,
         rtol: float | None = None,
         original: ModuleOp | None = None,

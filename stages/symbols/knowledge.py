@@ -4,29 +4,26 @@
 
 Facts are found when asked for, producers first, and kept. They stay true whatever a pass rewrites,
 as rewrites preserve values; `refresh` finds out whether more is known by now, and infer-shapes
-calls it on every node it visits.
-
-Symbols: an unknown axis of a value has one symbol for life. A named axis of a graph input has the
-symbol of its name, shared by the axes of the same input. Equal names on different inputs are not
-trusted, as real models declare sizes equal that are not, unless the user says so.
+calls it on every node it visits. Which symbols stand for sizes that are not known: `axis_symbols`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from xdsl.ir import Attribute, Block, BlockArgument, Operation, SSAValue
+from xdsl.ir import Attribute, Block, Operation, SSAValue
 
 from foldline.dialects.fold import FullyKnown, get_fact
 from foldline.dialects.onnx.attributes import ReferenceAttr
 from foldline.dialects.onnx.constant import ConstantOp, constant_tensor
 from foldline.dialects.onnx.control import IfOp
 from foldline.dialects.onnx.op import NodeOp, OnnxOp
-from foldline.dialects.onnx.structure import GraphOp, InitializerOp, interface, terminator
+from foldline.dialects.onnx.structure import GraphOp, InitializerOp, terminator
 from foldline.dialects.onnx.tensor import TensorAttr
 from foldline.dialects.onnx.types import dims_of, rank
-from foldline.stages.symbols.expression import Expr, constant, symbol
+from foldline.stages.symbols.axis_symbols import AxisSymbols
+from foldline.stages.symbols.expression import Expr, constant
 from foldline.stages.symbols.facts import (
     MAX_ITEMS,
     Dims,
@@ -56,26 +53,15 @@ class Knowledge:
     """Facts about the values of one module."""
 
     def __init__(self, trust_names: bool = False):
-        self._trust_names = trust_names
+        self._symbols = AxisSymbols(trust_names)
         self._entries: dict[SSAValue, _Entry] = {}
-        self._symbols: dict[tuple[SSAValue, int], Expr] = {}
-        self._axis_names: dict[Expr, str] = {}
-        self._named: dict[tuple[SSAValue | None, str], Expr] = {}
-        self._taken: set[str] = set()
         self._sizes: dict[Expr, None] = {}
 
     def copied(self, values: Mapping[SSAValue, SSAValue]) -> Knowledge:
         """The same knowledge of a clone, whose values `values` gives for those of the original."""
-        copy = Knowledge(self._trust_names)
+        copy = Knowledge()
+        copy._symbols = self._symbols.copied(values)
         copy._entries = {values[v]: replace(e) for v, e in self._entries.items() if v in values}
-        copy._symbols = {(values[v], a): s for (v, a), s in self._symbols.items() if v in values}
-        copy._axis_names = dict(self._axis_names)
-        copy._named = {
-            (None if v is None else values[v], name): expr
-            for (v, name), expr in self._named.items()
-            if v is None or v in values
-        }
-        copy._taken = set(self._taken)
         copy._sizes = dict(self._sizes)
         return copy
 
@@ -102,7 +88,7 @@ class Knowledge:
 
     def name_of(self, expr: Expr) -> str | None:
         """The name that the model gives a size: that of an axis of a graph input."""
-        return self._axis_names.get(expr)
+        return self._symbols.name_of(expr)
 
     def is_nonneg(self, expr: Expr) -> bool:
         """Whether an expression is certain not to be negative in a run that succeeds."""
@@ -123,7 +109,7 @@ class Knowledge:
 
     def fresh(self, op: OnnxOp, index: int, axis: int) -> Expr:
         """The symbol of an axis of a result about which nothing is known."""
-        return self._symbol(op.results[index], axis)
+        return self._symbols.of(op.results[index], axis)
 
     def result_shape(self, op: OnnxOp, index: int = 0) -> tuple[int, ...] | None:
         """The shape that the rule of `op` found for a result, if it is all numbers."""
@@ -186,7 +172,7 @@ class Knowledge:
             if sizes is not None:
                 if not all(map(_is_sound, sizes)):
                     sizes = tuple(
-                        size if _is_sound(size) else self._symbol(result, axis)
+                        size if _is_sound(size) else self._symbols.of(result, axis)
                         for axis, size in enumerate(sizes)
                     )
                 if is_certain_to_run:
@@ -210,7 +196,7 @@ class Knowledge:
                 result = op.results[index]
                 dims.append(
                     tuple(
-                        x if x is y else self._symbol(result, axis)
+                        x if x is y else self._symbols.of(result, axis)
                         for axis, (x, y) in enumerate(zip(left, right, strict=True))
                     )
                 )
@@ -224,59 +210,14 @@ class Knowledge:
             return inferred
         given = dims_of(value.type) or ()
         if inferred is None or len(inferred) != known:
-            names = self._input_axes(value)
+            names = self._symbols.of_input(value)
             return tuple(
                 constant(dim)
                 if isinstance(dim, int) and dim >= 0
-                else names.get(axis) or self._symbol(value, axis)
+                else names.get(axis) or self._symbols.of(value, axis)
                 for axis, dim in enumerate(given)
             )
         return _refined(inferred, value.type)
-
-    def _input_axes(self, value: SSAValue) -> dict[int, Expr]:
-        """Symbols of the named axes of a graph input."""
-        block = value.owner
-        if not isinstance(block, Block) or not isinstance(block.parent_op(), GraphOp):
-            return {}
-        found: dict[int, Expr] = {}
-        for axis, dim in enumerate(dims_of(value.type) or ()):
-            if isinstance(dim, str) and dim.isidentifier():
-                key = (None if self._trust_names else value, dim)
-                made = self._named.get(key)
-                if made is None:
-                    made = self._named[key] = self._new_symbol(dim, value)
-                    self._axis_names[made] = dim
-                found[axis] = made
-        return found
-
-    def _symbol(self, value: SSAValue, axis: int) -> Expr:
-        """The symbol of an axis, for life."""
-        found = self._symbols.get((value, axis))
-        if found is None:
-            found = self._symbols[value, axis] = self._new_symbol(f"d{len(self._symbols)}", value)
-        return found
-
-    def _new_symbol(self, name: str, value: SSAValue) -> Expr:
-        """A symbol of a name that is not taken."""
-        candidates = _spellings(name, value)
-        free = next(text for text in candidates if text not in self._taken)
-        self._taken.add(free)
-        return symbol(free)
-
-
-def _spellings(name: str, value: SSAValue) -> Iterator[str]:
-    """`N`, `N@mask`, `N@mask@2`, …"""
-    yield name
-    block = value.owner
-    if isinstance(value, BlockArgument) and isinstance(block, Block):
-        inputs = [info for info in interface(block).inputs if not info.is_constant]
-        if value.index < len(inputs):
-            name = f"{name}@{inputs[value.index].name}"
-            yield name
-    number = 2
-    while True:
-        yield f"{name}@{number}"
-        number += 1
 
 
 def _sources(op: Operation) -> list[SSAValue]:

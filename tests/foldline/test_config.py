@@ -42,7 +42,7 @@ output: out/model.opt.onnx
 options: {oo.level: None, ge.fold.maxBytes: 1KiB}
 passes: {enable: [prune], disable: [merge-equal-constants]}
 inputs: {image: {shape: [1, null, 224, "?"]}}
-debug: {stop-after: stage1, dump-to: dumps, remarks: [constant-folding]}
+debug: {stop-after: stage1, dump-to: dumps, remarks: [constant-folding], check: stages}
 """,
     )
     configuration = load_config(file)
@@ -57,6 +57,7 @@ debug: {stop-after: stage1, dump-to: dumps, remarks: [constant-folding]}
     assert resolve_debug({}, configuration.debug) == DebugOptions(
         stop_after="stage1", dump_to=tmp_path / "dumps", remarks=("constant-folding",)
     )
+    assert configuration.check == "stages"
 
 
 def test_several_models(tmp_path: Path) -> None:
@@ -82,6 +83,7 @@ options: {threads: 2}
 def test_empty_file_says_nothing(tmp_path: Path) -> None:
     configuration = load_config(write(tmp_path, ""))
     assert (configuration.entries, configuration.options, configuration.debug) == ((), {}, {})
+    assert configuration.check is None
 
 
 def test_everything_wrong_is_said_at_once(tmp_path: Path) -> None:
@@ -128,6 +130,7 @@ debug: {stop-afte: 3, stop-after: stage9, time: maybe}
         ("options: [a]", "options: Input should be a valid dictionary"),
         ("inputs: {x: [1]}", "inputs.x: Input should be a valid dictionary"),
         ("debug: {dump-to: 3}", "dump-to (debug): 3 is not a folder"),
+        ("debug: {check: often}", "debug.check: Input should be 'end', 'stages', 'passes' or"),
         ("passes: {enable: }", "passes.enable (options): None is not valid"),
     ],
 )
@@ -152,7 +155,9 @@ def test_schema_names_every_key() -> None:
     assert options["properties"]["mode"]["enum"] == ["fast", "exact"]
     assert options["properties"]["weightClip"]["enum"] == [True, False]
     assert {"ge.oo.level", "oo_level", "oo.level"} <= set(options["properties"])
-    assert "stop-after" in schema["$defs"]["DebugSettings"]["properties"]
+    debug = schema["$defs"]["DebugSettings"]["properties"]
+    assert "stop-after" in debug
+    assert debug["check"]["anyOf"][0]["enum"] == ["end", "stages", "passes", "revert"]
     passes = schema["$defs"]["PassLists"]["properties"]["enable"]["anyOf"][0]["items"]["enum"]
     assert "constant-folding" in passes
 

@@ -117,6 +117,8 @@ function constantsPanel(model, view, onNode) {
 
 function profilePanel(profile, onNode) {
   if (!profile) return [element("p", { className: "quiet" }, "Steps were not timed: foldline report --run does.")];
+  const whole = secondsText(profile.planned);
+  if (!profile.steps.length) return [element("p", { className: "quiet" }, `These inputs have no plan, the steps of which could be timed; a run takes ${whole}.`)];
   const rows = profile.steps.map(([where, seconds], number) => ({ where, seconds, number: number + 1 }));
   const total = Math.max(1e-12, rows.reduce((sum, row) => sum + row.seconds, 0));
   const operators = new Map();
@@ -130,7 +132,7 @@ function profilePanel(profile, onNode) {
   const bySeconds = (a, b) => b.seconds - a.seconds;
   const time = ["time", (row) => share(`${secondsText(row.seconds)}  ${(100 * row.seconds / total).toFixed(1)} %`, row.seconds / total), "wide"];
   return [
-    element("p", { className: "quiet" }, `${rows.length} steps take ${secondsText(total)} one by one; a run with the plan takes ${secondsText(profile.planned)}.`),
+    element("p", { className: "quiet" }, `${rows.length} steps of the plan take ${secondsText(total)}; a run in which they are not timed takes ${whole}.`),
     element("div", { className: "columns" },
       table([["operator", (row) => row.name], ["steps", (row) => row.count, "number"], time], [...operators.values()].sort(bySeconds)),
       table([["#", (row) => row.number, "number"], ["step", (row) => stepLink(row.where, onNode)], time], rows.sort(bySeconds))),

@@ -16,20 +16,19 @@ Last bits move: scores are computed in tiles, the scale goes to the queries, the
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
 from xdsl.ir import SSAValue
 
-from foldline.dialects.onnx.constant import constant_tensor
-from foldline.dialects.onnx.math import AddOp, DivOp, MulOp, WhereOp
-from foldline.dialects.onnx.nn import DropoutOp, MatMulOp
+from foldline.dialects.onnx.nn import DropoutOp
 from foldline.dialects.onnx.op import NodeOp
 from foldline.dialects.onnx.shape import ReshapeOp, TransposeOp
 from foldline.dialects.onnx.types import element_of, element_type, rank
 from foldline.stages.replacing import only_reader
+from foldline.stages.rewrite.attention_scores import scores_of
 from foldline.stages.rewrite.attention_source import (
     Lined,
     Source,
@@ -37,8 +36,6 @@ from foldline.stages.rewrite.attention_source import (
     has_shape,
     lined_up,
     reshaped,
-    scaled_operand,
-    sole_producer,
     source_of,
 )
 from foldline.stages.rewrite.building import RuleBuilder
@@ -55,7 +52,7 @@ REAL = frozenset(BY_NAME[name] for name in ("float", "double", "float16", "bfloa
 
 
 def _pattern(guarded: bool, lined: bool = False) -> Pattern:
-    """From the shares on; what is before them has too many forms, see `_scores`.
+    """From the shares on; what is before them has too many forms, see `scores_of`.
 
     `lined`: heads that share keys are lined up, see `Lined`.
     """
@@ -100,72 +97,6 @@ def _moves(op: NodeOp) -> bool:
     return perm is not None and len(perm) - 1 in perm[-2:]
 
 
-@dataclass(frozen=True)
-class _Scores:
-    """The product before Softmax, and what happens to it."""
-
-    product: MatMulOp
-    scale: float
-    mask: SSAValue | None = None
-    mask_value: float | None = None
-    """What stands for a score that a boolean mask hides."""
-    mask_keeps: bool = True
-
-
-def _scores(value: SSAValue, axes: int, lined: Lined | None) -> _Scores | str:
-    """How scores are made, or why they are none of attention."""
-    op = sole_producer(value, value)
-    reasons: list[str] = []
-    for data, scores in _unmasked(op, value, axes):
-        found = _product(data, axes, lined)
-        if isinstance(found, tuple):
-            return _Scores(*found, *scores)
-        reasons.append(found)
-    return reasons[0]
-
-
-def _unmasked(
-    op: NodeOp | None, value: SSAValue, axes: int
-) -> Iterator[tuple[SSAValue, tuple[SSAValue | None, float | None, bool]]]:
-    """Values that may be the scores without a mask, and what the mask is then."""
-    match op:
-        case AddOp():
-            left, right = op.operands
-            yield left, (right, None, True)
-            yield right, (left, None, True)
-        case WhereOp():
-            condition, *branches = op.operands
-            for keeps, data, other in ((True, *branches), (False, *reversed(branches))):
-                number = constant_tensor(other)
-                if number is not None and number.array.size == 1 and number.array.ndim <= axes:
-                    yield data, (condition, float(number.array.reshape(())), keeps)
-        case _:
-            pass
-    yield value, (None, None, True)
-
-
-def _product(value: SSAValue, axes: int, lined: Lined | None) -> tuple[MatMulOp, float] | str:
-    """The product that a value is, up to a scale, and to its heads being lined up."""
-    scale = 1.0
-    op = sole_producer(value, value)
-    while isinstance(op, MulOp | DivOp):
-        scaled = scaled_operand(op, axes)
-        if scaled is None:
-            return f"the scale in {op.op_type} is not a constant of one element"
-        value, scale = scaled[0], scale * scaled[1]
-        op = sole_producer(value, value)
-    if lined is not None:
-        inner = reshaped(value, lined.apart, value)
-        if inner is None:
-            return "the scores are not taken apart as the shares are lined up"
-        op = sole_producer(inner, value)
-    if isinstance(op, MatMulOp):
-        return op, scale
-    if not value.has_one_use():
-        return "the scores are read by others as well"
-    return f"the scores are made by {'an input' if op is None else op.op_type}, not by MatMul"
-
-
 def _is_attention(match: Match) -> bool:
     softmax, out = match.op("softmax"), match.op("out")
     value = softmax.operands[0]
@@ -182,7 +113,7 @@ def _is_attention(match: Match) -> bool:
         lined = lined_up(together, match.op("view"))
         if lined is None:
             return match.refuse("the reshapes around the product with values line up no heads")
-    scores = _scores(value, axes, lined)
+    scores = scores_of(value, axes, lined)
     if isinstance(scores, str):
         return match.refuse(scores)
     q, k = scores.product.operands

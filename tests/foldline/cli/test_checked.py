@@ -83,5 +83,26 @@ def test_from_a_dump(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "stage1/eliminate-identity" in result.stderr
 
 
+def test_a_configuration_asks_for_it_and_flags_are_stronger(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    Path("c.yaml").write_text("model: m.onnx\ndebug: {check: stages}\n")
+    command = ["compile", "--config", "c.yaml"]
+    assert run(*command, "--rtol", "1e-3").stdout.splitlines()[-1] == "equal"
+    assert json.loads(run(*command, "--json").stdout)["check"]["mode"] == "stages"
+    broken_passes.identity_drops(monkeypatch, "Abs")
+    result = run(*command, "-o", "x.onnx", code=1)
+    assert "Error: stage1/eliminate-identity at onnx.Abs 'abs'" in result.stderr
+    assert "undone: " in run(*command, "--check=revert", "-o", "x.onnx").stdout
+
+
+def test_a_configuration_asks_for_it_from_a_dump() -> None:
+    Path("c.yaml").write_text("debug: {check: stages}\n")
+    run("compile", "m.onnx", "--dump-to", "d", "--stop-after", "prepare")
+    start = ["--config", "c.yaml", "--start-at", "stage1", "d/1.prepare.mlir"]
+    assert "needs the MODEL" in run("compile", *start, code=2).stderr
+    assert run("compile", "m.onnx", *start).stdout.splitlines()[-1] == "equal"
+
+
 def test_an_unknown_mode() -> None:
     assert "is not one of" in run("compile", "m.onnx", "--check=often", code=2).stderr

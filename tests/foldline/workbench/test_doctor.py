@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from foldline.cli.doctor import attempted
 from foldline.cli.root import root
 from foldline.kernels import blas
 from foldline.workbench import doctor
@@ -19,15 +18,13 @@ GROUPS = ["environment", "packages", "blas", "cpu", "kernels", "engines", "exact
 
 def found(group: str, name: str, findings: list[Finding] | None = None) -> Finding:
     (one,) = (
-        f
-        for f in findings or examine(attempted, self_tests=False)
-        if (f.group, f.name) == (group, name)
+        f for f in findings or examine(self_tests=False) if (f.group, f.name) == (group, name)
     )
     return one
 
 
 def test_everything_is_looked_at() -> None:
-    findings = examine(attempted, self_tests=False)
+    findings = examine(self_tests=False)
     assert list(dict.fromkeys(f.group for f in findings)) == GROUPS
     assert not [f for f in findings if f.status == "fault"]
     assert found("kernels", "exact", findings).value.endswith("operators")
@@ -91,9 +88,7 @@ def test_command_on_a_sound_machine() -> None:
 
 
 def test_command_where_a_test_fails(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        doctor, "self_test", lambda attempt: [("convolution", "'y' is 1, expected 2")]
-    )
+    monkeypatch.setattr(doctor, "self_test", lambda: [("convolution", "'y' is 1, expected 2")])
     code, text = run()
     assert code == 1
     assert "1 fault\n" in text

@@ -11,15 +11,15 @@ import onnx
 import pytest
 
 import foldline
-from foldline.support.debug_options import DebugOptions
+from foldline.support.debug_options import CHECK_MODES as MODES
+from foldline.support.debug_options import CheckMode, DebugOptions
 from foldline.support.errors import PassFailed
 from foldline.workbench import watching
-from foldline.workbench.watching import Mode, OutputsDiffer, Watch, compile_checked
+from foldline.workbench.watching import OutputsDiffer, Watch, compile_checked
 from tests.foldline.workbench import broken_passes
 from tests.foldline.workbench.test_bisect import TEXT
 
 MODEL = onnx.parser.parse_model(TEXT)
-MODES: list[Mode] = ["end", "stages", "passes", "revert"]
 
 
 def notes(compiled: foldline.CompiledModel) -> list[tuple[str, str]]:
@@ -35,7 +35,7 @@ def is_right(compiled: foldline.CompiledModel, model: onnx.ModelProto = MODEL) -
 
 
 @pytest.mark.parametrize("mode", MODES)
-def test_what_is_right_is_compiled_as_ever(mode: Mode) -> None:
+def test_what_is_right_is_compiled_as_ever(mode: CheckMode) -> None:
     compiled = compile_checked(MODEL, mode=mode)
     expected = foldline.compile(MODEL)
     assert compiled.to_bytes() == expected.to_bytes()
@@ -45,7 +45,7 @@ def test_what_is_right_is_compiled_as_ever(mode: Mode) -> None:
 
 
 @pytest.mark.parametrize("mode", MODES[:3])
-def test_the_change_is_named(monkeypatch: pytest.MonkeyPatch, mode: Mode) -> None:
+def test_the_change_is_named(monkeypatch: pytest.MonkeyPatch, mode: CheckMode) -> None:
     broken_passes.identity_drops(monkeypatch, "Abs")
     with pytest.raises(OutputsDiffer, match=r"^stage1/eliminate-identity at onnx.Abs 'abs': ") as e:
         compile_checked(MODEL, mode=mode)
@@ -55,7 +55,7 @@ def test_the_change_is_named(monkeypatch: pytest.MonkeyPatch, mode: Mode) -> Non
 
 @pytest.mark.parametrize(("mode", "last"), [("stages", "stage1"), ("passes", "stage1")])
 def test_nothing_runs_behind_a_stage_that_differs(
-    monkeypatch: pytest.MonkeyPatch, mode: Mode, last: str
+    monkeypatch: pytest.MonkeyPatch, mode: CheckMode, last: str
 ) -> None:
     broken_passes.identity_drops(monkeypatch, "Abs")
     ran: list[str] = []
@@ -98,7 +98,7 @@ def test_revert_goes_on_where_a_pass_raises(monkeypatch: pytest.MonkeyPatch) -> 
 
 
 @pytest.mark.parametrize("mode", MODES[:3])
-def test_what_a_pass_raises_is_raised(monkeypatch: pytest.MonkeyPatch, mode: Mode) -> None:
+def test_what_a_pass_raises_is_raised(monkeypatch: pytest.MonkeyPatch, mode: CheckMode) -> None:
     broken_passes.identity_raises(monkeypatch, "Sin")
     with pytest.raises(ValueError, match="boom"):
         compile_checked(MODEL, mode=mode)
