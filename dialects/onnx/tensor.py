@@ -48,6 +48,10 @@ class Tensor:
         self.spelling: Spelling = spelling
         self._digest: bytes | None = None
 
+    def move_to(self, array: Array) -> None:
+        """Take the place of an array that has the same elements, in whatever order of memory."""
+        self.array = array
+
     @property
     def is_splat(self) -> bool:
         """Whether one stored element stands for all."""

@@ -33,8 +33,8 @@ TYPED_FIELDS = (
 )
 
 
-def read_tensor(proto: TensorProto, where: str) -> Tensor:
-    """The tensor of a message that holds its own data.
+def read_tensor(proto: TensorProto, where: str, raw: Array | None = None) -> Tensor:
+    """The tensor of a message that holds its own data; `raw` is what stands for its raw data.
 
     Raises InvalidModel for an unknown type, data that is missing, doubled, of the wrong field, too
     short or too long, and numbers that do not fit the type.
@@ -51,7 +51,8 @@ def read_tensor(proto: TensorProto, where: str) -> Tensor:
             raise InvalidModel(f"{where}: tensor of {count} elements has no data")
         return Tensor(np.empty(shape, element.numpy), "none")
     if fields[0] == "raw_data":
-        return Tensor(from_raw(proto.raw_data, element, shape, where), "raw")
+        data = proto.raw_data if raw is None else raw
+        return Tensor(from_raw(data, element, shape, where), "raw")
     if fields[0] != element.typed_field:
         raise InvalidModel(
             f"{where}: {element.name} tensor has {fields[0]}, expected {element.typed_field} "

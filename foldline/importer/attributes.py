@@ -21,6 +21,7 @@ from foldline.dialects.onnx.tensor import SparseTensorAttr, Tensor, TensorAttr
 from foldline.dialects.onnx.tensor_proto import TYPED_FIELDS, read_tensor
 from foldline.dialects.onnx.type_proto import from_type_proto, is_exact
 from foldline.importer.external_data import ExternalData
+from foldline.importer.large_tensors import LargeTensors
 from foldline.importer.residual import leftover
 from foldline.importer.sparse import densified
 from foldline.support.errors import InvalidModel
@@ -52,10 +53,11 @@ _TENSOR_DATA = frozenset({"dims", "data_type", "raw_data", *TYPED_FIELDS})
 
 
 class AttributeReader:
-    """Reads attributes of one model; `external` serves tensors kept in files."""
+    """Reads attributes of one model; `external` and `large` serve tensors kept elsewhere."""
 
-    def __init__(self, external: ExternalData):
+    def __init__(self, external: ExternalData, large: LargeTensors):
         self.external = external
+        self.large = large
 
     def kind(self, proto: AttributeProto, where: str) -> int:
         """The attribute's kind; IR 1 leaves it out, and the set field tells."""
@@ -85,7 +87,7 @@ class AttributeReader:
             return TensorAttr(self.external.read(proto, where))
         if len(proto.external_data):
             raise InvalidModel(f"{where}: tensor names external data but does not use it")
-        return TensorAttr(read_tensor(proto, where))
+        return TensorAttr(read_tensor(proto, where, self.large.find(proto)))
 
     def sparse(self, proto: SparseTensorProto, where: str) -> SparseTensorAttr:
         """A sparse tensor with its dense value."""

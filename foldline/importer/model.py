@@ -27,6 +27,7 @@ from foldline.importer.attributes import AttributeReader
 from foldline.importer.declarations import metadata, value_info
 from foldline.importer.external_data import ExternalData
 from foldline.importer.graph import GraphImporter, ModelContext, Place
+from foldline.importer.large_tensors import LargeTensors
 from foldline.importer.residual import leftover
 from foldline.importer.source import Source, blamed_on, read_source
 from foldline.importer.utf8 import refusing_bytes
@@ -61,13 +62,13 @@ def import_model(source: Source, notes: list[str] | None = None) -> ModuleOp:
 
     Raises InvalidModel naming what is wrong and where; InvalidArgumentError for no source at all.
     """
-    proto, folder = read_source(source)
-    reader = AttributeReader(ExternalData(folder))
+    read = read_source(source)
+    reader = AttributeReader(ExternalData(read.folder), read.large)
     collecting = gc.isenabled()
     gc.disable()
     try:
-        with blamed_on(source), refusing_bytes(proto):
-            module = _model(proto, reader, [] if notes is None else notes)
+        with blamed_on(source), refusing_bytes(read.proto):
+            module = _model(read.proto, reader, [] if notes is None else notes)
     finally:
         if collecting:
             gc.enable()
@@ -79,7 +80,7 @@ def import_function(proto: FunctionProto) -> FunctionOp:
 
     Raises InvalidModel naming what is wrong and where.
     """
-    reader = AttributeReader(ExternalData(None))
+    reader = AttributeReader(ExternalData(None), LargeTensors())
     return _function(proto, ModelContext(onnx.IR_VERSION, reader, {}), [])
 
 

@@ -42,21 +42,22 @@ def _encoded(fields: Iterable[Any]) -> bytes:
     out = bytearray()
     for field in fields:
         wire = field.wire_type
-        out += _varint(field.field_number << 3 | wire)
+        out += varint(field.field_number << 3 | wire)
         if wire == 0:
-            out += _varint(field.data)
+            out += varint(field.data)
         elif wire == 1:
             out += field.data.to_bytes(8, "little")
         elif wire == 2:
-            out += _varint(len(field.data)) + field.data
+            out += varint(len(field.data)) + field.data
         elif wire == 3:
-            out += _encoded(field.data) + _varint(field.field_number << 3 | 4)
+            out += _encoded(field.data) + varint(field.field_number << 3 | 4)
         else:
             out += field.data.to_bytes(4, "little")
     return bytes(out)
 
 
-def _varint(number: int) -> bytes:
+def varint(number: int) -> bytes:
+    """A number >= 0 in wire format."""
     out = bytearray()
     while number > 0x7F:
         out.append(number & 0x7F | 0x80)

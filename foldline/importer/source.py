@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Generator
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, TypeAlias, cast
 
 from google.protobuf.message import DecodeError
 from onnx import ModelProto
 
+from foldline.importer.large_tensors import LargeTensors, Unusual, without_large
 from foldline.support.errors import InvalidArgumentError, InvalidModel
 
 Source: TypeAlias = (
@@ -38,22 +41,33 @@ MAX_MESSAGE_BYTES = (1 << 31) - 1
 """The most one protobuf message can hold."""
 
 
-def read_source(source: Source) -> tuple[ModelProto, Path | None]:
-    """The message, and the folder of its external data if the model is a file.
+@dataclass(frozen=True)
+class Read:
+    """What a model's source holds."""
+
+    proto: ModelProto
+    folder: Path | None = None
+    """Of external data, if the model is a file."""
+    large: LargeTensors = field(default_factory=LargeTensors)
+    """What the message has keys for."""
+
+
+def read_source(source: Source) -> Read:
+    """The message, and where the rest of the model is.
 
     Raises InvalidModel for data that is no model, InvalidArgumentError for no source at all.
     """
     if isinstance(source, ModelProto):
-        return source, None
+        return Read(source)
     if isinstance(source, bytes | bytearray | memoryview):
-        return _parsed(bytes(source), "the data"), None
+        return _read(io.BytesIO(source), "the data")
     if isinstance(source, str | os.PathLike):
         path = Path(source)
         try:
-            data = path.read_bytes()
+            with path.open("rb") as file:
+                return _read(file, f"'{path}'", path.parent)
         except OSError as error:
             raise InvalidModel(f"'{path}' cannot be read: {error.strerror}") from error
-        return _parsed(data, f"'{path}'"), path.parent
     if not hasattr(cast(object, source), "read"):
         raise InvalidArgumentError(
             f"a model is given as path, bytes, binary file object or ModelProto, "
@@ -62,14 +76,29 @@ def read_source(source: Source) -> tuple[ModelProto, Path | None]:
     data = source.read()
     if not isinstance(cast(object, data), bytes):
         raise InvalidModel("the file object gives text; open it in binary mode")
-    return _parsed(data, "the data of the file object"), None
+    return _read(io.BytesIO(data), "the data of the file object")
 
 
-def _parsed(data: bytes, label: str) -> ModelProto:
+def _read(file: io.BufferedIOBase, label: str, folder: Path | None = None) -> Read:
+    if not file.seekable():
+        file = io.BytesIO(file.read())
+    size = file.seek(0, io.SEEK_END)
+    file.seek(0)
+    large = LargeTensors()
+    if size <= MAX_MESSAGE_BYTES:
+        try:
+            return Read(_parsed(without_large(file, size, large), size, label), folder, large)
+        except Unusual:
+            file.seek(0)
+    return Read(_parsed(file.read(), size, label), folder)
+
+
+def _parsed(data: bytes, size: int, label: str) -> ModelProto:
+    """The message in data that stands for `size` bytes."""
     try:
         proto = ModelProto.FromString(data)
     except DecodeError as error:
-        what = f"{len(data)} bytes that are no complete protobuf message; was it cut short?"
+        what = f"{size} bytes that are no complete protobuf message; was it cut short?"
         raise InvalidModel(f"{label} is no ONNX model: {_guess(data) or what}") from error
     if not proto.HasField("graph"):
         what = "it has no graph; is it a tensor, or another kind of message?"
