@@ -13,7 +13,7 @@ import numpy as np
 
 from foldline.kernels.arguments import copy_of
 from foldline.kernels.precision import rounded, widened, widening
-from foldline.kernels.registry import Array, kernel
+from foldline.kernels.registry import Array, computes_in_single, kernel
 from foldline.kernels.ufuncs import (
     bounds,
     clip,
@@ -67,8 +67,8 @@ def _integer_power(x: Array, y: Array) -> Array:
     return np.where(y < 0, unit, result)
 
 
-register_unary("Abs", np.absolute, consumed_inputs=True)
-register_unary("Neg", np.negative, consumed_inputs=True)
+register_unary("Abs", np.absolute, consumed_inputs=True, in_single=True)
+register_unary("Neg", np.negative, consumed_inputs=True, in_single=True)
 register_unary("Sign", np.sign)
 register_unary("Ceil", np.ceil, consumed_inputs=True)
 register_unary("Floor", np.floor, consumed_inputs=True)
@@ -82,7 +82,7 @@ for _op_type, _function in (
     ("Mul", np.multiply),
     ("Div", divide),
 ):
-    register_binary(_op_type, _function, since=7)
+    register_binary(_op_type, _function, since=7, in_single=True)
     register_binary_before_7(_op_type, _function, consumed_inputs=True)
 register_binary("Pow", power, since=7)
 register_binary_before_7("Pow", power)
@@ -99,6 +99,7 @@ def modulo(a: Array, b: Array, *, fmod: int = 0, out: Array | None = None) -> Ar
 
 
 @kernel("Clip", since=11, inplace=(0,))
+@computes_in_single
 def clip_inputs(
     x: Array, low: Array | None = None, high: Array | None = None, *, out: Array | None = None
 ) -> Array:
@@ -115,6 +116,7 @@ def clip_inputs(
 
 
 @kernel("Clip", until=11, inplace=(0,))
+@computes_in_single
 def clip_attributes(
     x: Array,
     *,

@@ -11,7 +11,7 @@ from foldline.kernels.channels_last import pixels
 from foldline.kernels.exact_sums import tree_mean
 from foldline.kernels.parallel import parallel_for
 from foldline.kernels.precision import rounded, widened, working_dtype
-from foldline.kernels.registry import Array, Operand, Step, kernel, maker
+from foldline.kernels.registry import Array, Operand, Step, computes_in_single, kernel, maker
 from foldline.kernels.windows import even_spans
 
 TILE_BYTES = 256 << 10
@@ -138,6 +138,7 @@ def _parameter_shape(x: tuple[int, ...], spatial: int) -> tuple[int, ...]:
 
 
 @maker("BatchNormalization", since=7, until=14, inplace=(0,), any_order=True)
+@computes_in_single
 def batch_normalization_9_fast(
     x: Operand,
     scale: Operand,
@@ -163,6 +164,7 @@ def batch_normalization_9_fast(
 
 
 @maker("BatchNormalization", since=14, inplace=(0,), any_order=True)
+@computes_in_single
 def batch_normalization(
     x: Operand,
     scale: Operand,

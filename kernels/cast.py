@@ -15,6 +15,7 @@ from typing import Any
 
 import numpy as np
 
+from foldline.kernels.half import HALF, SINGLE, round_to_half, widen_half
 from foldline.kernels.registry import Array, kernel
 from foldline.support.dtypes import BY_CODE, BY_NAME, BY_NUMPY
 
@@ -123,6 +124,10 @@ def convert(
     an unknown `round_mode` or a string that is no number.
     """
     source = _castable(x, dtype, saturate, round_mode)
+    if (source.dtype, dtype) == (SINGLE, HALF):
+        return round_to_half(source, out)
+    if (source.dtype, dtype) == (HALF, SINGLE):
+        return widen_half(source, out)
     if out is None:
         return source.astype(dtype, copy=source is x)
     np.copyto(out, source, casting="unsafe")

@@ -7,7 +7,9 @@ contiguous run.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from mmap import mmap
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,8 @@ import numpy as np
 from foldline.kernels.registry import Array
 
 RANK = 4
+LEAST_MAPPED = 128 << 10
+"""Bytes of an array that is worth memory of its own from the system."""
 
 
 def pixels(array: Array) -> Array:
@@ -55,5 +59,10 @@ def deliver(result: Array, out: Array) -> Array:
 
 def zeros(shape: Sequence[int], dtype: np.dtype[Any], is_last: bool) -> Array:
     """Zeros of a shape, in channels-last or in C order; untouched they take no memory."""
-    memory = np.zeros(shape, dtype)
-    return channels_last(memory.reshape(-1), shape) if is_last else memory
+    size = math.prod(shape) * dtype.itemsize
+    if size < LEAST_MAPPED:
+        memory = np.zeros(math.prod(shape), dtype)
+    else:
+        # An allocator clears memory that it has had before, and what is cleared is in use.
+        memory = np.frombuffer(mmap(-1, size), np.uint8).view(dtype)
+    return channels_last(memory, shape) if is_last else memory.reshape(shape)

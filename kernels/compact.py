@@ -32,7 +32,7 @@ def widening_inputs(kernel: Kernel, positions: Collection[int]) -> Kernel:
         step = _made(kernel, wide, keywords)
         return _widening(step, {place: wide[place] for place in positions if place < len(wide)})
 
-    return replace(kernel, function=make, is_maker=True)
+    return replace(kernel, function=make, is_maker=True, in_single=None)
 
 
 def _made(kernel: Kernel, operands: list[Operand | None], keywords: dict[str, Any]) -> Step:

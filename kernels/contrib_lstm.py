@@ -7,10 +7,24 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from foldline.kernels.contrib_integer_matmul import dynamic_quantize_matmul
+from foldline.kernels.dynamic_quantisation import centred_codes
+from foldline.kernels.integer_products import ExactMatMul
 from foldline.kernels.lstm import lstm_step
-from foldline.kernels.recurrent import Cell, Product, biases, clipper, directions, run_layer
+from foldline.kernels.recurrent import (
+    Cell,
+    Product,
+    State,
+    Step,
+    biases,
+    clipper,
+    directions,
+    run_layer,
+)
 from foldline.kernels.recurrent_activations import named_activations
 from foldline.kernels.registry import Array, Operand, maker
+
+_PLAIN = ("sigmoid", "tanh", "tanh")
+_ZERO, _ONE = np.zeros((), np.float32), np.ones((), np.float32)
 
 
 @maker("DynamicQuantizeLSTM", domain="com.microsoft")
@@ -52,12 +66,15 @@ def dynamic_quantize_lstm(
     )
     steps, batch, _ = x.shape
     kind = np.dtype(np.float32)
-    by_direction = [
-        (
-            _product(Operand((steps * batch, x.shape[2]), kind), w, w_scale, w_zero_point, d),
-            _product(Operand((batch, size), kind), r, r_scale, r_zero_point, d),
-        )
-        for d in range(len(functions))
+    count = len(functions)
+    inputs, outputs = Operand((steps * batch, x.shape[2]), kind), Operand((batch, size), kind)
+    of_inputs = [_product(inputs, w, w_scale, w_zero_point, d) for d in range(count)]
+    names = [name.lower() for name in activations or _PLAIN * count]
+    is_plain = names == [*_PLAIN] * count and clip is None and p is None and not input_forget
+    known = [_factor(outputs, r, r_zero_point, d) if is_plain else None for d in range(count)]
+    of_outputs = [
+        _product(outputs, r, r_scale, r_zero_point, d) if each is None else None
+        for d, each in enumerate(known)
     ]
 
     def run(
@@ -75,21 +92,61 @@ def dynamic_quantize_lstm(
         r_zero_point: Array,
     ) -> tuple[Array, ...]:
         def cell(d: int) -> Cell:
-            of_inputs, of_outputs = by_direction[d]
-            step = lstm_step(
-                of_outputs(r, r_scale, r_zero_point),
+            bias_w, bias_r = biases(b, d, 4 * size)
+            return Cell(bias_w + bias_r, step(d), of_inputs[d](w, w_scale, w_zero_point))
+
+        def step(d: int) -> Step:
+            factor, multiply = known[d], of_outputs[d]
+            if factor is not None:
+                return _plain_step(factor, r_scale[d], batch)
+            assert multiply is not None
+            return lstm_step(
+                multiply(r, r_scale, r_zero_point),
                 functions[d],
                 clipper(clip),
                 None if p is None else p[d].reshape(3, size),
                 input_forget,
             )
-            bias_w, bias_r = biases(b, d, 4 * size)
-            return Cell(bias_w + bias_r, step, of_inputs(w, w_scale, w_zero_point))
 
         initial = [initial_h, initial_c]
         return run_layer(x, w, initial, sequence_lens, cell, size, direction, layout=0)
 
     return run
+
+
+def _factor(outputs: Operand, r: Operand, zero: Operand, d: int) -> Array | None:
+    """The centred weights of a step in float32, if one product with them is exact."""
+    byte = np.dtype(np.uint8)
+    operands = Operand(outputs.shape, byte), _of_direction(r, d), Operand((), byte)
+    return ExactMatMul(*operands, _of_direction(zero, d)).factor
+
+
+def _plain_step(weights: Array, weight_scale: Array, batch: int) -> Step:
+    """What `lstm_step` does for gates of Sigmoid, Tanh and Tanh, in place."""
+    size, columns = weights.shape
+    gates = np.empty((batch, columns), np.float32)
+    iof, new = gates[:, : 3 * size], gates[:, 3 * size :]
+    i, o, forget = (gates[:, n * size : (n + 1) * size] for n in range(3))
+
+    def step(projected: Array, state: State) -> State:
+        last, c = state
+        codes, scale = centred_codes(last)
+        np.matmul(codes, weights, gates)
+        np.add(gates, _ZERO, gates)  # Integers have no -0.
+        np.multiply(gates, scale * weight_scale, gates)
+        np.add(gates, projected, gates)
+        np.negative(iof, iof)
+        np.exp(iof, iof)
+        np.add(iof, _ONE, iof)
+        np.reciprocal(iof, iof)
+        np.tanh(new, new)
+        np.multiply(i, new, new)
+        c = np.multiply(forget, c)
+        np.add(c, new, c)
+        h = np.tanh(c)
+        return np.multiply(o, h, h), c
+
+    return step
 
 
 def _product(

@@ -40,9 +40,9 @@ def skip_layer_normalization(
     `skip` broadcasts to `x`. Gives the result, mean and 1 / deviation in float32, and the sum.
     """
     total = Operand(x.shape, working_dtype(x.dtype))
-    normalise = layer_normalization(
+    normalise: Callable[..., Results] = layer_normalization(
         total, gamma, beta, epsilon=epsilon, output_count=3 if output_count > 1 else 1
-    )
+    ).run
 
     def run(
         x: Array,

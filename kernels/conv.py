@@ -2,10 +2,10 @@
 
 Images in one group, and depthwise, are computed with channels innermost, see
 `foldline.kernels.conv_channels_last`, `conv_side_by_side`, `conv_winograd` and `conv_depthwise`.
-All else is computed channels first: a 1x1 window with stride 1 is one matrix product on the input
-as it lies; any other window is gathered into columns (im2col) in scratch, a piece at a time, and
-multiplied by the weights seen as a matrix. A piece is some groups, some rows of the output, or all
-of it.
+Many short signals in one group are computed together, see `conv_rows`. All else is computed
+channels first: a 1x1 window with stride 1 is one matrix product on the input as it lies; any other
+window is gathered into columns (im2col) in scratch, a piece at a time, and multiplied by the
+weights seen as a matrix. A piece is some groups, some rows of the output, or all of it.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from foldline.kernels.conv_channels_last import channels_last_step, pointwise_st
 from foldline.kernels.conv_columns import Case, flat_step, gathering_step
 from foldline.kernels.conv_depthwise import depthwise_step
 from foldline.kernels.conv_finish import Finish, done
+from foldline.kernels.conv_rows import rows_step, suits_rows
 from foldline.kernels.conv_side_by_side import positions_together, side_by_side_step
 from foldline.kernels.conv_winograd import suits_winograd, winograd_step
 from foldline.kernels.precision import widening, widening_maker
@@ -101,6 +102,8 @@ def conv_step(
         if has_winograd:
             return winograd_step(x, w, window, finish, safe)
         return side_by_side_step(x, w, window, together, finish, safe)
+    if suits_rows(case):
+        return rows_step(case, w, finish)
     if case.is_pointwise:
         return flat_step(case, finish)
     return gathering_step(case, finish)

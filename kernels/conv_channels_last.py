@@ -17,11 +17,11 @@ from functools import partial
 import numpy as np
 from numpy.lib.stride_tricks import as_strided
 
+from foldline.kernels.block_products import WeightProducts, strip_width
 from foldline.kernels.channels_last import contiguous_pixels, deliver, pixels
 from foldline.kernels.conv_finish import Finish, add_bias, done
 from foldline.kernels.packed_weights import packed
-from foldline.kernels.parallel import parallel_for
-from foldline.kernels.pixel_parts import MakePart, Part, pixel_step
+from foldline.kernels.pixel_parts import MakePart, Part, all_parts, pixel_step
 from foldline.kernels.registry import Array, Operand, Step
 from foldline.kernels.strips import tiles_worth
 from foldline.kernels.tiled_products import flat_product, matrix_product
@@ -38,6 +38,8 @@ PIECE_BYTES = 2 << 20
 multiplied and finished."""
 LEAST_ROWS = 192
 """A product of fewer rows is not cut further: the packing of the weights would dominate."""
+BLOCK_ROWS = 24
+"""The same where nothing is packed."""
 FEW_CHANNELS = 8
 """With fewer, runs of them are too short to copy well, unless the window is wide."""
 LONG_RUN = 64
@@ -101,28 +103,31 @@ def pointwise_step(x: Operand, w: Operand, finish: Finish = done) -> Step:
     maps, dtype = w.shape[0], x.dtype
     positions, shape = batch * height * width, (batch, maps, height, width)
     staged = 0 if x.channels_last else aligned_size(x.shape, dtype.itemsize)
+    work, columns = positions * channels * maps, strip_width(positions, channels, maps, dtype)
     wanted = -(-positions * (channels + maps) * dtype.itemsize // PIECE_BYTES)
-    wanted = max(wanted, tiles_worth(positions * channels * maps))
-    spans = even_spans(positions, min(wanted, positions // LEAST_ROWS))
-    known = None if w.value is None else packed(w.value, _by_channel.__name__, _by_channel)
+    wanted = max(wanted, tiles_worth(work))
+    spans = even_spans(positions, min(wanted, positions // (BLOCK_ROWS if columns else LEAST_ROWS)))
     rows = positions if len(spans) == 1 else 1
-    multiply = flat_product(rows, channels, maps, dtype, known)
+    matrix = (
+        None if columns or w.value is None else packed(w.value, _by_channel.__name__, _by_channel)
+    )
+    products = WeightProducts(columns, flat_product(rows, channels, maps, dtype, matrix))
+    known = products.packed(w.value, _by_channel)
 
     def product(left: Array, w: Array, b: Array | None, result: Array) -> Part:
         """One product after the other, each finished."""
-        weights = _by_channel(w) if known is None else known
-        pieces = [(left[start:stop], result[start:stop]) for start, stop in spans]
 
         def apply(part: Array, row0: int, col0: int, rows: int, cols: int) -> None:
             if b is not None:
                 add_bias(part, b if cols == maps else b[col0 : col0 + cols])
             finish(part)
 
-        def piece(index: int) -> None:
-            seen, part = pieces[index]
-            multiply(seen, weights, part, apply)
-
-        return partial(piece, 0) if len(pieces) == 1 else partial(parallel_for, len(pieces), piece)
+        weights = products.pack(_by_channel(w)) if known is None else known
+        parts = [
+            products.bound(left[start:stop], weights, result[start:stop], apply)
+            for start, stop in spans
+        ]
+        return parts[0] if len(parts) == 1 else partial(all_parts, parts)
 
     def run(
         x: Array,
@@ -147,7 +152,7 @@ def pointwise_step(x: Operand, w: Operand, finish: Finish = done) -> Step:
         return product(inputs.reshape(positions, channels), w, b, results.reshape(positions, maps))
 
     size = max(64, staged + aligned_size(shape, dtype.itemsize))
-    return Step(run, size, True, None if known is None else bind)
+    return Step(run, size, True, None if w.value is None else bind)
 
 
 def channels_last_step(x: Operand, w: Operand, window: Window, finish: Finish = done) -> Step:
@@ -161,13 +166,15 @@ def channels_last_step(x: Operand, w: Operand, window: Window, finish: Finish = 
     left_bytes = aligned_size((most, window.output[1], case.depth), itemsize)
     lane_bytes = box_bytes + left_bytes
     positions = math.prod(window.output)
-    multiply = matrix_product(positions if len(pieces) == 1 else 1, case.depth, case.maps)
+    rows = positions if len(pieces) == 1 else 1
+    columns = strip_width(positions, case.depth, case.maps, case.dtype)
+    products = WeightProducts(columns, matrix_product(rows, case.depth, case.maps))
     gathering = _gathering_by_channel if case.by_channel else _gathering
     pack = _by_channel if case.by_channel else _by_pixel
-    known = None if w.value is None else packed(w.value, pack.__name__, pack)
+    known = products.packed(w.value, pack)
 
     def parts(x: Array, w: Array, b: Array | None, results: Array, scratch: Array) -> MakePart:
-        inputs, weights = pixels(x), pack(w) if known is None else known
+        inputs, weights = pixels(x), products.pack(pack(w)) if known is None else known
         as_they_lie = inputs.flags.c_contiguous and not case.has_pads and not case.by_channel
 
         def apply(part: Array, row0: int, col0: int, rows: int, cols: int) -> None:
@@ -184,11 +191,11 @@ def channels_last_step(x: Operand, w: Operand, window: Window, finish: Finish = 
             count = piece.rows.stop - piece.rows.start
             left = gathering(case, box, count, scratch, base + box_bytes, steps)
             result = results[piece.image, piece.rows].reshape(-1, case.maps)
+            steps.append(products.bound(left, weights, result, apply))
 
             def compute() -> None:
                 for step in steps:
                     step()
-                multiply(left, weights, result, apply)
 
             return compute
 

@@ -13,8 +13,11 @@ of all results whose tile sees it: the direct way is taken if any result is not 
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 
+from foldline.kernels.block_products import block_product, in_strips, strip_width
 from foldline.kernels.channels_last import contiguous_pixels, deliver, pixels
 from foldline.kernels.conv_finish import Finish, add_bias
 from foldline.kernels.packed_weights import packed
@@ -32,8 +35,8 @@ from foldline.kernels.windows import (
 
 BAND_BYTES = 2 << 20
 """Transformed input and products held at a time."""
-LEAST_CHANNELS = 32
-"""With fewer, the transforms cost more than the products they save."""
+LEAST_CHANNELS, LEAST_WIDE = 32, 64
+"""With fewer on either side, or on both, the transforms cost more than the products they save."""
 LEAST_TILES = 48
 """With fewer, the products are too narrow to be fast."""
 LEAST_BAND_TILES = 96
@@ -48,7 +51,8 @@ def suits_winograd(channels: int, maps: int, window: Window) -> bool:
     if window.kernel != (3, 3) or {*window.strides, *window.dilations} != {1}:
         return False
     tiles = -(-window.output[0] // 2) * -(-window.output[1] // 2)
-    return min(channels, maps) >= LEAST_CHANNELS and tiles >= LEAST_TILES
+    is_wide = min(channels, maps) >= LEAST_CHANNELS and max(channels, maps) >= LEAST_WIDE
+    return is_wide and tiles >= LEAST_TILES
 
 
 def winograd_step(x: Operand, w: Operand, window: Window, finish: Finish, safe: Step) -> Step:
@@ -76,7 +80,9 @@ def winograd_step(x: Operand, w: Operand, window: Window, finish: Finish, safe: 
     ]
     lane_bytes = sum(sizes)
     shape, staged = (batch, maps, height, width), lane_scratch(len(items), lane_bytes)
-    known = None if w.value is None else packed(w.value, "winograd", _transformed_weights)
+    columns = strip_width(cells, channels, maps, dtype)
+    pack = partial(_transformed_weights, columns)
+    known = None if w.value is None else packed(w.value, f"winograd in strips of {columns}", pack)
 
     def run(
         x: Array,
@@ -88,7 +94,7 @@ def winograd_step(x: Operand, w: Operand, window: Window, finish: Finish, safe: 
     ) -> Array:
         out = np.empty(shape, dtype) if out is None else out
         inputs, results = pixels(x), contiguous_pixels(out, scratch, staged)
-        weights = _transformed_weights(w) if known is None else known
+        weights = pack(w) if known is None else known
         is_finite = [True] * len(items)
 
         def body(item: int, lane: int) -> None:
@@ -103,10 +109,11 @@ def winograd_step(x: Operand, w: Operand, window: Window, finish: Finish, safe: 
             _transform_input(box, half, whole)
             left = whole.reshape(4, 4, rows * across, channels)
             products = scratch_view(scratch, places[2], (4, 4, rows * across, maps), dtype)
+            multiply = _multiplied if columns else _multiplied_whole
             if len(items) > 1:
-                np.matmul(left, weights, out=products)
+                multiply(left, weights, products)
             else:
-                parallel_for(4, lambda u: np.matmul(left[u], weights[u], out=products[u]))
+                parallel_for(4, lambda u: multiply(left[u], weights[u], products[u]))
             sums = scratch_view(scratch, places[1], (2, 4, rows, across, maps), dtype)
             result = results[image, 2 * start : 2 * stop]
             _transform_output(products.reshape(4, 4, rows, across, maps), sums, result)
@@ -128,6 +135,15 @@ def winograd_step(x: Operand, w: Operand, window: Window, finish: Finish, safe: 
     return Step(run, size, channels_last=True)
 
 
+def _multiplied(left: Array, strips: Array, products: Array) -> None:
+    for call in block_product(left, strips, products):
+        call()
+
+
+def _multiplied_whole(left: Array, weights: Array, products: Array) -> None:
+    np.matmul(left, weights, out=products)
+
+
 def _bands(batch: int, channels: int, maps: int, tile_rows: int, across: int, itemsize: int) -> int:
     held = 16 * (channels + maps) * tile_rows * across * itemsize
     bands = -(-held // BAND_BYTES)
@@ -141,11 +157,12 @@ def _columns(window: Window, span: tuple[int, int], across: int, odd: int) -> Pa
     return PaddedCopy.of(window.spatial, starts, sizes, (1, 2))
 
 
-def _transformed_weights(w: Array) -> Array:
-    """`G g G'` as `(4, 4, channels, maps)`, rounded once."""
+def _transformed_weights(width: int, w: Array) -> Array:
+    """`G g G'` as `(4, 4, channels, maps)`, or that in strips, rounded once."""
     products = w.reshape(-1, 9).astype(np.float64) @ _WEIGHTS_TO_PRODUCTS
     by_product = products.astype(w.dtype).reshape(*w.shape[:2], 4, 4)
-    return np.ascontiguousarray(by_product.transpose(2, 3, 1, 0))
+    matrices = by_product.transpose(2, 3, 1, 0)
+    return in_strips(matrices, width) if width else np.ascontiguousarray(matrices)
 
 
 def _transform_input(box: Array, half: Array, whole: Array) -> None:

@@ -18,7 +18,17 @@ from typing import TypeAlias
 
 import numpy as np
 
+from foldline.kernels.half import HALF, SINGLE, onto_halves, round_to_half, widen_half
 from foldline.kernels.registry import GRADES, LATEST, Array, Kernel, find_kernel
+from foldline.kernels.thread_memory import own_buffer
+from foldline.kernels.ufuncs import (
+    ATTRIBUTE_RECIPES,
+    GATES,
+    NATIVE_FLOATS,
+    RECIPES,
+    Steps,
+    steps_of,
+)
 
 Apply: TypeAlias = Callable[[Array, int, int, int, int], None]
 """(tile, row0, col0, rows, cols)"""
@@ -58,12 +68,16 @@ class Epilogue:
 
     bias: Array | None
     activation: Activation | None
+    of_halves: bool = False
+    """For float16 held in float32: what an operator hands to the next is rounded."""
 
     @property
     def apply(self) -> Apply | None:
         """What a product calls; None if there is nothing to do."""
         bias = None if self.bias is None else self.bias.reshape(-1)
         activation = self.activation
+        if self.of_halves and (bias is not None or activation is not None):
+            return partial(_one_by_one, bias, activation)
         if activation is None:
             return None if bias is None else partial(_add, bias)
         return partial(_activate, bias, activation)
@@ -74,6 +88,56 @@ def activation_of(name: str, params: Sequence[float], dtype: np.dtype[np.generic
     kernel, values, keywords = _resolved(name, tuple(params), dtype, "fast")
     run = partial(_with_values, kernel.function, values) if values else kernel.function
     return Activation(partial(run, **keywords), 0 in kernel.inplace)
+
+
+def activation_of_halves(name: str, params: Sequence[float]) -> Activation:
+    """The same for float16 that is held in float32; the result is not rounded yet."""
+    kernel, values, keywords = _resolved(name, tuple(params), SINGLE, "fast")
+    if kernel.in_single is None:
+        return Activation(partial(_through_half, activation_of(name, params, HALF).run), True)
+    run = partial(_with_values, kernel.in_single, values) if values else kernel.in_single
+    return Activation(partial(run, **keywords), 0 in kernel.inplace)
+
+
+def _through_half(function: Callable[..., Array], x: Array, *, out: Array) -> Array:
+    half = round_to_half(x)
+    return widen_half(function(half, out=np.empty_like(half)), out)
+
+
+def in_place(
+    name: str, params: Sequence[float], dtype: np.dtype[np.generic]
+) -> Callable[[Array], object] | None:
+    """The same for an array it overwrites, straight to the ufuncs; None if it is more than those.
+
+    A part of a small layer takes as long as the calls around its ufuncs. Of what is not contiguous
+    or larger than KEPT_BYTES, only some at a time should be given.
+    """
+    kernel, values, keywords = _resolved(name, tuple(params), dtype, "fast")
+    if dtype not in NATIVE_FLOATS or values:
+        return None
+    function = kernel.function
+    if function in GATES:
+        recipe, gate = GATES[function]
+        return partial(_gated, steps_of(recipe, dtype), gate)
+    if function in ATTRIBUTE_RECIPES:
+        return partial(_stepped, steps_of(ATTRIBUTE_RECIPES[function](**keywords), dtype))
+    if function in RECIPES and not keywords:
+        return partial(_stepped, steps_of(RECIPES[function], dtype))
+    return None
+
+
+def _stepped(steps: Steps, x: Array) -> None:
+    for ufunc, numbers in steps:
+        ufunc(x, *numbers, x)
+
+
+def _gated(steps: Steps, gate: np.ufunc, x: Array) -> None:
+    y = own_buffer(x.shape, x.dtype)
+    (first, numbers), *others = steps
+    first(x, *numbers, y)
+    for ufunc, numbers in others:
+        ufunc(y, *numbers, y)
+    gate(x, y, x)
 
 
 def _with_values(
@@ -125,6 +189,24 @@ def scaled(scale: Array, bias: Array | None = None, bias_first: int = 0) -> Appl
 
 def _add(bias: Array, tile: Array, row0: int, col0: int, rows: int, cols: int) -> None:
     np.add(tile, _columns(bias, col0, cols), out=tile)
+
+
+def _one_by_one(
+    bias: Array | None,
+    activation: Activation | None,
+    tile: Array,
+    row0: int,
+    col0: int,
+    rows: int,
+    cols: int,
+) -> None:
+    onto_halves(tile, tile)
+    if bias is not None:
+        np.add(tile, _columns(bias, col0, cols), out=tile)
+    if bias is not None and activation is not None:
+        onto_halves(tile, tile)
+    if activation is not None:
+        _activate(None, activation, tile, row0, col0, rows, cols)
 
 
 def _activate(

@@ -79,23 +79,23 @@ _FAR_Q = _coefficients(
 )
 
 
-@kernel("Erf", inplace=(0,))
-def erf(x: Array, *, out: Array | None = None) -> Array:
+@kernel("Erf")
+def erf(x: Array, *, out: Array | None = None, scratch: Array | None = None) -> Array:
     """Erf 9+ in the dtype of `x`: half types by way of float32, integers (9..12) truncated."""
     if x.dtype == np.float32:
-        return erf_single(x, out)
+        return erf_single(x, out, scratch)
     if x.dtype in NARROW:
         return rounded(erf_single(x.astype(np.float32)), x.dtype, out)
     return rounded(erf_double(x.astype(np.float64)), x.dtype, out)
 
 
-def erf_single(x: Array, out: Array | None = None) -> Array:
-    """Erf of a float32 array; `out` may be `x`."""
-    square = np.asarray(np.square(x))
+def erf_single(x: Array, out: Array | None = None, scratch: Array | None = None) -> Array:
+    """Erf of a float32 array; `out` is not `x`."""
+    square = np.square(x, destination(x, scratch))
     clip(square, constant(0, x.dtype), constant(_SINGLE_LIMIT**2, x.dtype), square)
-    slope = polynomial(square, _SINGLE)
+    slope = polynomial(square, _SINGLE, out)
     np.multiply(x, slope, slope)
-    return np.tanh(slope, destination(x, out))
+    return np.tanh(slope, slope)
 
 
 def erf_double(x: Array) -> Array:

@@ -18,6 +18,7 @@ import numpy as np
 
 from foldline.kernels.attention_fast import TILED
 from foldline.kernels.attention_tiles import AttentionCase, keys_first, keys_second
+from foldline.kernels.pixel_parts import MOST_BOUND, MakePart, Part, bound_parts
 from foldline.kernels.precision import rounded, stepped, widened, working_dtype
 from foldline.kernels.registry import Array, Operand, Step, kernel, maker
 from foldline.kernels.ufuncs import constant
@@ -135,6 +136,42 @@ def fused_attention(
 
     static = None if mask is None or mask.value is None else prepared(mask.value)
 
+    def parts(
+        q: Array, k: Array, v: Array, mask: Array | None, target: Array, scratch: Array
+    ) -> MakePart:
+        queries = case.grouped(_ordered(q.astype(work, copy=False), query_perm))
+        keys = case.shared(_ordered(k.astype(work, copy=False), key_perm))
+        values = case.shared(_ordered(v.astype(work, copy=False), value_perm))
+        results = case.grouped(_ordered(target, inverse))
+        extra = static if static is not None or mask is None else prepared(mask)
+
+        def part(item: int, lane: int) -> Part:
+            tile = tiles[item]
+            result = results[tile.own]
+            if not result.size or not case.keys:
+                return partial(result.fill, 0)
+            scores, turned = case.memory(tile, work, scratch, lane * lane_bytes)
+            source, some_keys = queries[tile.own].swapaxes(-1, -2), keys[tile.shared]
+            products = keys_second(scores)
+            given = None if extra is None else keys_first(extra[tile.own])
+            share = _share(scores, values[tile.shared], result, bool(guarded))
+
+            def compute() -> None:
+                if factor is None:
+                    np.copyto(turned, source)
+                else:
+                    np.multiply(source, factor, turned)
+                np.matmul(some_keys, turned, products)
+                if given is not None and is_boolean:
+                    np.copyto(scores, work.type(mask_value), where=given)
+                elif given is not None:
+                    np.add(scores, given, scores)
+                share()
+
+            return compute
+
+        return part
+
     def run(
         q: Array,
         k: Array,
@@ -146,50 +183,55 @@ def fused_attention(
     ) -> Array:
         y = np.empty(stored, q.dtype) if out is None else out
         target = y if q.dtype == work else np.empty(stored, work)
-        queries = case.grouped(_ordered(q.astype(work, copy=False), query_perm))
-        keys = case.shared(_ordered(k.astype(work, copy=False), key_perm))
-        values = case.shared(_ordered(v.astype(work, copy=False), value_perm))
-        results = case.grouped(_ordered(target, inverse))
-        extra = static if static is not None or mask is None else prepared(mask)
+        part = parts(q, k, v, mask, target, np.empty(0, np.uint8) if scratch is None else scratch)
 
-        def body(item: int, lane: int) -> None:
-            tile = tiles[item]
-            result = results[tile.own]
-            if not result.size or not case.keys:
-                result[...] = 0
-                return
-            assert scratch is not None
-            scores, turned = case.memory(tile, work, scratch, lane * lane_bytes)
-            if factor is None:
-                np.copyto(turned, queries[tile.own].swapaxes(-1, -2))
-            else:
-                np.multiply(queries[tile.own].swapaxes(-1, -2), factor, turned)
-            np.matmul(keys[tile.shared], turned, keys_second(scores))
-            if extra is not None:
-                given = keys_first(extra[tile.own])
-                if is_boolean:
-                    np.copyto(scores, work.type(mask_value), where=given)
-                else:
-                    np.add(scores, given, scores)
-            _share(scores, values[tile.shared], result, bool(guarded))
+        def compute(item: int, lane: int) -> None:
+            part(item, lane)()
 
-        for_lanes(len(tiles), body)
+        for_lanes(len(tiles), compute)
         return y if target is y else rounded(target, q.dtype, y)
 
-    return Step(run, lanes_for(len(tiles)) * lane_bytes)
+    def bind(
+        q: Array,
+        k: Array,
+        v: Array,
+        mask: Array | None = None,
+        *,
+        out: Array,
+        scratch: Array,
+    ) -> Callable[[], Any]:
+        return bound_parts(len(tiles), parts(q, k, v, mask, out, scratch))
+
+    # What is copied before it is used has to be copied in every run.
+    is_seen = q.dtype == work and (mask is None or static is not None or _is_seen(mask, work))
+    can_bind = is_seen and lane_bytes > 0 and len(tiles) <= MOST_BOUND
+    return Step(run, lanes_for(len(tiles)) * lane_bytes, bind=bind if can_bind else None)
 
 
-def _share(scores: Array, values: Array, result: Array, guarded: bool) -> None:
+def _share(scores: Array, values: Array, result: Array, guarded: bool) -> Part:
     """`softmax(scores) @ values` in `result`; `scores` `(keys, …, queries)` are overwritten."""
     rows = scores.reshape(len(scores), -1)
-    np.subtract(rows, np.maximum.reduce(rows, axis=0), rows)
-    np.exp(rows, rows)
-    totals = np.add.reduce(rows, axis=0)
-    if guarded and np.isnan(totals).any():
-        np.copyto(rows, 0, where=np.isnan(totals))
-        totals[np.isnan(totals)] = 1
-    np.matmul(keys_second(scores).swapaxes(-1, -2), values, result)
-    np.divide(result, totals.reshape(result.shape[:-1])[..., None], result)
+    shares = keys_second(scores).swapaxes(-1, -2)
+    # In the order of the result in memory, so that many rows are divided at once.
+    divisors = np.empty_like(result[..., 0])
+
+    def compute() -> None:
+        np.subtract(rows, np.maximum.reduce(rows, axis=0), rows)
+        np.exp(rows, rows)
+        totals = np.add.reduce(rows, axis=0)
+        if guarded and np.isnan(totals).any():
+            np.copyto(rows, 0, where=np.isnan(totals))
+            totals[np.isnan(totals)] = 1
+        np.matmul(shares, values, result)
+        np.copyto(divisors, totals.reshape(divisors.shape))
+        np.divide(result, divisors[..., None], result)
+
+    return compute
+
+
+def _is_seen(mask: Operand, work: np.dtype[Any]) -> bool:
+    """Whether a mask that is not constant is read where it is."""
+    return mask.dtype == work and (len(mask.shape) < 2 or mask.shape[-2] == 1)
 
 
 def _queries_last(mask: Array) -> Array:

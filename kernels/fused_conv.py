@@ -15,6 +15,7 @@ from typing import Any, TypeAlias, cast
 import numpy as np
 
 from foldline.kernels import exact_conv
+from foldline.kernels.channels_last import is_channels_last, pixels
 from foldline.kernels.col2im import (
     conv_transpose,
     conv_transpose_reference,
@@ -22,11 +23,19 @@ from foldline.kernels.col2im import (
     image_window,
 )
 from foldline.kernels.conv import conv, conv_reference, conv_step, conv_window
-from foldline.kernels.conv_finish import Finish, done, finish_all, finisher
+from foldline.kernels.conv_finish import (
+    Finish,
+    bound_finish,
+    done,
+    finish_all,
+    finisher,
+    halves_finisher,
+    round_part,
+)
 from foldline.kernels.epilogue import exactly_activated
 from foldline.kernels.exact_bits import canonical
 from foldline.kernels.precision import NARROW
-from foldline.kernels.registry import Array, Operand, Step, kernel, maker
+from foldline.kernels.registry import Array, Operand, Step, computes_in_single, kernel, maker
 
 DOMAIN = "foldline"
 
@@ -84,8 +93,13 @@ def _exact(function: Function) -> Function:
     return _listing(fused, function)
 
 
-def _fast(function: Function, finishing: Callable[..., tuple[Shape, Step]]) -> Function:
-    """A maker; `finishing` gives the shape of the product and a step that finishes its parts."""
+def _fast(
+    function: Function, finishing: Callable[..., tuple[Shape, Step]], of_halves: bool = False
+) -> Function:
+    """A maker; `finishing` gives the shape of the product and a step that finishes its parts.
+
+    `of_halves`: for float16 held in float32, so what an operator hands to the next is rounded.
+    """
 
     def fused(
         x: Operand,
@@ -98,13 +112,20 @@ def _fast(function: Function, finishing: Callable[..., tuple[Shape, Step]]) -> F
         out: Array | None = None,
         **window: Any,
     ) -> Step:
-        finish = finisher(activation, activation_params, x.dtype)
-        if z is None and x.dtype not in NARROW:
+        finish = (
+            halves_finisher(activation, activation_params)
+            if of_halves and activation
+            else finisher(activation, activation_params, x.dtype)
+        )
+        if x.dtype in NARROW:
+            # A narrow product is rounded as a whole first.
+            (shape, _), step = finishing(x, w, done, **window), function(x, w, b, **window)
+        elif z is None:
             shape, step = finishing(x, w, finish, **window)
             finish = done
         else:
-            # A narrow product is rounded as a whole first; so are sums, which may be broadcast.
-            (shape, _), step = finishing(x, w, done, **window), function(x, w, b, **window)
+            # So are sums, which may be broadcast.
+            shape, step = finishing(x, w, round_part if of_halves else done, **window)
 
         def run(
             x: Array,
@@ -123,11 +144,36 @@ def _fast(function: Function, finishing: Callable[..., tuple[Shape, Step]]) -> F
                 finish_all(y, finish)
             return y
 
-        is_finished = z is None and finish is done
-        bind = step.bind if is_finished else None
+        bound = step.bind
+
+        def bind_sum(
+            x: Array, w: Array, b: Array | None, z: Array, *, out: Array, **scratch: Array
+        ) -> Callable[[], object]:
+            if bound is None or not _lie_alike(z, out):
+                return lambda: run(x, w, b, z, out=out, **scratch)
+            convolve = bound(x, w, b, out=out, **scratch)
+            finished = bound_finish(out, finish, z)
+
+            def compute() -> None:
+                convolve()
+                finished()
+
+            return compute
+
+        if z is None:
+            bind = bound if finish is done else None
+        else:
+            bind = bind_sum if bound is not None and z.shape == shape else None
         return Step(run, step.scratch_bytes, step.channels_last, bind)
 
     return _listing(fused, function)
+
+
+def _lie_alike(z: Array, out: Array) -> bool:
+    """Whether both are contiguous in the same order, so that they can be seen as one run each."""
+    if is_channels_last(out):
+        return bool(pixels(z).flags.c_contiguous)
+    return z.flags.c_contiguous and out.flags.c_contiguous
 
 
 def _conv(
@@ -178,5 +224,6 @@ for _op_type, _reference, _maker, _finishing, _exactly in (
     ),
 ):
     kernel(_op_type, domain=DOMAIN)(_plain(_reference))
-    maker(_op_type, domain=DOMAIN, any_order=_op_type == "Conv")(_fast(_maker, _finishing))
+    _fused = computes_in_single(_fast(_maker, _finishing), _fast(_maker, _finishing, True))
+    maker(_op_type, domain=DOMAIN, any_order=_op_type == "Conv")(_fused)
     kernel(_op_type, domain=DOMAIN, grade="exact")(_exact(_exactly))

@@ -14,13 +14,15 @@ import numpy as np
 from foldline.kernels import exact_normalisation
 from foldline.kernels.exact_bits import canonical
 from foldline.kernels.group_normalisation import group_normalization
+from foldline.kernels.half import HALF, onto_halves
 from foldline.kernels.normalisation import (
     layer_normalization,
     layer_normalization_reference,
     rms_normalization,
     rms_normalization_reference,
 )
-from foldline.kernels.registry import Array, Operand, Step, kernel, maker
+from foldline.kernels.registry import Array, Operand, Step, computes_in_single, kernel, maker
+from foldline.kernels.ufuncs import of_halves
 
 DOMAIN = "foldline"
 
@@ -74,23 +76,62 @@ def only_layer_normalization_reference(
     )[0]
 
 
-def _skipping(normalise: Callable[..., Any] | Step, needs_sum: bool) -> Callable[..., Results]:
+def _skipping(
+    normalise: Callable[..., Any] | Step, needs_sum: bool, add: Callable[..., Any] = np.add
+) -> Step:
     """What adds, and gives the sum where it is needed; else it is normalised where it lies."""
     step = normalise if isinstance(normalise, Step) else Step(normalise)
 
     def run(x: Array, z: Array, *scale: Array, out: Array | None = None) -> Results:
-        total = np.asarray(np.add(x, z, out=None if needs_sum else out))
+        total = np.asarray(add(x, z, out=None if needs_sum else out))
         y = step.run(total, *scale, out=out if needs_sum else total)
         return (y, total) if needs_sum else y
 
-    return run
+    def bind(x: Array, z: Array, *scale: Array, out: Array) -> Callable[[], Any]:
+        assert step.bind is not None
+        normalised = step.bind(out, *scale, out=out)
+
+        def compute() -> None:
+            add(x, z, out=out)
+            normalised()
+
+        return compute
+
+    return Step(run, bind=None if needs_sum or step.bind is None else bind)
+
+
+def _adding(x: Operand) -> Callable[..., Any]:
+    return _add_halves if x.dtype == HALF else np.add
 
 
 def _sum_of(x: Operand, z: Operand) -> Operand:
     return Operand(np.broadcast_shapes(x.shape, z.shape), x.dtype)
 
 
-@maker("SkipLayerNormalization", domain=DOMAIN)
+def _add_halves(x: Array, z: Array, *, out: Array | None = None) -> Array:
+    """The sum of float16, or of such as is held in float32."""
+    if x.dtype == HALF:
+        return of_halves(np.add, x, z, out)
+    total = np.asarray(np.add(x, z, out=out))
+    return onto_halves(total, total)
+
+
+def skip_layer_normalization_of_halves(
+    x: Operand,
+    z: Operand,
+    scale: Operand,
+    bias: Operand | None = None,
+    *,
+    axis: int = -1,
+    epsilon: float = 1e-5,
+    stash_type: int = 1,
+    output_count: int = 1,
+) -> Step:
+    """LayerNormalization of `x + z`, float16 that is held in float32."""
+    rows = layer_normalization(_sum_of(x, z), scale, bias, axis=axis, epsilon=epsilon)
+    return _skipping(rows, output_count > 1, _add_halves)
+
+
 def skip_layer_normalization(
     x: Operand,
     z: Operand,
@@ -102,12 +143,17 @@ def skip_layer_normalization(
     stash_type: int = 1,
     output_count: int = 1,
     out: Array | None = None,
-) -> Callable[..., Results]:
+) -> Step:
     """LayerNormalization of `x + z`; the sum is the second result."""
     rows = layer_normalization(
         _sum_of(x, z), scale, bias, axis=axis, epsilon=epsilon, stash_type=stash_type
     )
-    return _skipping(rows, output_count > 1)
+    return _skipping(rows, output_count > 1, _adding(x))
+
+
+maker("SkipLayerNormalization", domain=DOMAIN)(
+    computes_in_single(skip_layer_normalization, skip_layer_normalization_of_halves)
+)
 
 
 @maker("SkipRMSNormalization", domain=DOMAIN)
@@ -122,12 +168,12 @@ def skip_rms_normalization(
     inverse: int = 0,
     output_count: int = 1,
     out: Array | None = None,
-) -> Callable[..., Results]:
+) -> Step:
     """RMSNormalization of `x + z`; the sum is the second result; `inverse` is for files."""
     rows = rms_normalization(
         _sum_of(x, z), scale, axis=axis, epsilon=epsilon, stash_type=stash_type
     )
-    return _skipping(rows, output_count > 1)
+    return _skipping(rows, output_count > 1, _adding(x))
 
 
 @kernel("SkipLayerNormalization", domain=DOMAIN, grade="exact")

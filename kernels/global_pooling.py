@@ -4,16 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any, TypeAlias
 
 import numpy as np
 
+from foldline.kernels.channels_last import RANK, pixels
 from foldline.kernels.precision import widening, widening_maker
 from foldline.kernels.registry import Array, Operand, Step, kernel, maker
+from foldline.kernels.tiled_products import BLOCK
 from foldline.kernels.windows import aligned_size, scratch_view
 
 LONGEST_DOT = 4096
 """A sum over no more elements than this is taken as a product with ones, several times faster
 than a sum over a short last axis; a longer sum is better taken pairwise."""
+
+
+Summing: TypeAlias = Callable[[Array, Array, Array], list[Callable[[], object]]]
+"""(x, scratch, sums) -> what sums x up."""
 
 
 @maker("GlobalAveragePool", any_order=True)
@@ -24,25 +32,24 @@ def global_average_pool(x: Operand, *, out: Array | None = None) -> Step:
 
 
 def global_average_step(x: Operand) -> Step:
-    """The mean over the spatial axes, in the order of C whatever the order in memory."""
+    """The mean over the spatial axes; images are summed pixel by pixel in either memory order.
+
+    Most have their channels innermost. To copy them into the order of C took ten times as long as
+    the sums.
+    """
     size, count = math.prod(x.shape[2:]), math.prod(x.shape[:2])
-    ones, divisor = np.ones(size, x.dtype), np.array(size, x.dtype)
-    copied = aligned_size(x.shape, x.dtype.itemsize) if x.channels_last else 0
     shape = (*x.shape[:2], *(1,) * (len(x.shape) - 2))
+    divisor, is_image = np.array(size, x.dtype), len(x.shape) == RANK
+    summing = _pixel_sums(x) if is_image else _plane_sums(size, count, x.dtype)
 
     def averaging(x: Array, scratch: Array, out: Array) -> Callable[[], Array]:
-        planes = scratch_view(scratch, 0, x.shape, x.dtype) if copied else x
-        flat, total = planes.reshape(count, size), scratch_view(scratch, copied, (count,), x.dtype)
         means = out.reshape(-1)
+        steps = summing(x, scratch, means)
 
         def compute() -> Array:
-            if copied:
-                np.copyto(planes, x)
-            if size <= LONGEST_DOT:
-                np.matmul(flat, ones, total)
-            else:
-                np.add.reduce(flat, axis=1, out=total)
-            np.divide(total, divisor, means)
+            for step in steps:
+                step()
+            np.divide(means, divisor, means)
             return out
 
         return compute
@@ -51,11 +58,66 @@ def global_average_step(x: Operand) -> Step:
         return averaging(x, scratch, np.empty(shape, x.dtype) if out is None else out)()
 
     def bind(x: Array, *, scratch: Array, out: Array) -> Callable[[], Array]:
-        if copied or x.flags.c_contiguous:
+        if is_image or x.flags.c_contiguous:
             return averaging(x, scratch, out)
         return lambda: run(x, scratch=scratch, out=out)
 
-    return Step(run, copied + max(64, aligned_size((count,), x.dtype.itemsize)), bind=bind)
+    lines = (*x.shape[:1], *x.shape[2:3], *x.shape[1:2])
+    held = aligned_size(x.shape, x.dtype.itemsize)
+    return Step(run, max(64, held + aligned_size(lines, x.dtype.itemsize)), bind=bind)
+
+
+def _plane_sums(size: int, count: int, dtype: np.dtype[Any]) -> Summing:
+    ones = np.ones(size, dtype)
+
+    def steps(x: Array, scratch: Array, sums: Array) -> list[Callable[[], object]]:
+        flat = x.reshape(count, size)
+        if size <= LONGEST_DOT:
+            return [partial(np.matmul, flat, ones, sums)]
+        return [partial(np.add.reduce, flat, axis=1, out=sums)]
+
+    return steps
+
+
+def _pixel_sums(x: Operand) -> Summing:
+    """A sum over many pixels is taken row by row, so that no sum is long."""
+    batch, channels, height, width = x.shape
+    is_long = height * width > LONGEST_DOT
+    lines = (batch, height, width) if is_long else (batch, 1, height * width)
+    along, down = np.ones((1, lines[2]), x.dtype), np.ones((1, lines[1]), x.dtype)
+    held_bytes = aligned_size(x.shape, x.dtype.itemsize)
+
+    def steps(x: Array, scratch: Array, sums: Array) -> list[Callable[[], object]]:
+        seen = held = pixels(x)
+        made: list[Callable[[], object]] = []
+        if not seen.flags.c_contiguous:
+            held = scratch_view(scratch, 0, seen.shape, x.dtype)
+            made.append(partial(np.copyto, held, seen))
+        result = sums.reshape(batch, 1, channels)
+        totals = result[:, None]
+        if is_long:
+            totals = scratch_view(scratch, held_bytes, (batch, height, 1, channels), x.dtype)
+        made += _column_sums(along, held.reshape(*lines, channels), totals)
+        if is_long:
+            made += _column_sums(down, totals[:, :, 0], result)
+        return made
+
+    return steps
+
+
+def _column_sums(ones: Array, pixels: Array, out: Array) -> list[Callable[[], object]]:
+    """The calls that sum `(..., pixels, channels)`, equal channels to equal bits.
+
+    BLAS sums columns beyond the last full block in another order; they are done once more, as a
+    block that ends with them.
+    """
+    channels = pixels.shape[-1]
+    if not channels % BLOCK or not BLOCK % channels:
+        return [partial(np.matmul, ones, pixels, out)]
+    if channels < BLOCK:
+        return [partial(np.add.reduce, pixels, axis=-2, keepdims=True, out=out)]
+    blocks = slice(channels // BLOCK * BLOCK), slice(channels - BLOCK, channels)
+    return [partial(np.matmul, ones, pixels[..., part], out[..., part]) for part in blocks]
 
 
 @kernel("GlobalAveragePool")

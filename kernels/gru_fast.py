@@ -21,7 +21,6 @@ from foldline.kernels.recurrent_fast import (
     Form,
     Memory,
     Weights,
-    gates_of,
     is_plain,
     layer_step,
     left_to,
@@ -130,7 +129,7 @@ def _rnn_loop(
 ) -> Array:
     (h,), (recurrence,), (recurred,) = states, weights.recurrence, memory.recurred
     for inputs, output in zip(memory.inputs[:, 0], memory.outputs, strict=True):
-        np.matmul(h, recurrence, recurred)
+        memory.multiply(h, recurrence, recurred)
         np.add(recurred, inputs, recurred)
         function(recurred, output)
         h = output
@@ -139,7 +138,7 @@ def _rnn_loop(
 
 def _reset_after(weights: Weights, memory: Memory, states: Sequence[Array]) -> Array:
     (h,), (recurrence,), (recurred,) = states, weights.recurrence, memory.recurred
-    by_gate = gates_of(recurred, h.shape[2])
+    (by_gate,), multiply = memory.by_gate, memory.multiply
     recurred_gates, recurred_new = by_gate[:2], by_gate[2]
     gates, new = memory.work[:2], memory.work[2]
     z, reset = gates
@@ -147,7 +146,7 @@ def _reset_after(weights: Weights, memory: Memory, states: Sequence[Array]) -> A
     for inputs, inputs_new, output in zip(
         memory.inputs[:, :2], memory.inputs[:, 2], memory.outputs, strict=True
     ):
-        np.matmul(h, recurrence, recurred)
+        multiply(h, recurrence, recurred)
         np.add(recurred_gates, inputs, gates)
         sigmoid_of_turned(gates, one)
         np.add(recurred_new, weights.late, new)
@@ -160,17 +159,17 @@ def _reset_after(weights: Weights, memory: Memory, states: Sequence[Array]) -> A
 def _reset_before(weights: Weights, memory: Memory, states: Sequence[Array]) -> Array:
     (h,), (recurrence, recurrence_new) = states, weights.recurrence
     recurred, new = memory.recurred
-    recurred_gates, gates = gates_of(recurred, h.shape[2]), memory.work
+    (recurred_gates, _), gates, multiply = memory.by_gate, memory.work, memory.multiply
     z, reset = gates
     one = constant(1, h.dtype)
     for inputs, inputs_new, output in zip(
         memory.inputs[:, :2], memory.inputs[:, 2], memory.outputs, strict=True
     ):
-        np.matmul(h, recurrence, recurred)
+        multiply(h, recurrence, recurred)
         np.add(recurred_gates, inputs, gates)
         sigmoid_of_turned(gates, one)
         np.multiply(reset, h, reset)
-        np.matmul(reset, recurrence_new, new)
+        multiply(reset, recurrence_new, new)
         np.add(new, inputs_new, new)
         h = _blended(h, z, new, reset, output)
     return h

@@ -2,9 +2,8 @@
 
     (a - a_zero) @ (b - b_zero)  =  sum, over blocks of K, of float32 products
 
-A float32 holds every integer up to 2^24, so a sum of products is exact, in whatever order it is
-taken, as long as the absolute values of its terms add up to no more. K is cut into blocks for
-which types and constants prove that; the blocks are added as int32, which wraps as ONNX allows.
+K is cut into blocks within which sums are exact, see `foldline.kernels.exact_blocks`; the blocks
+are added as int32, which wraps as ONNX allows.
 """
 
 from __future__ import annotations
@@ -16,19 +15,19 @@ import numpy as np
 
 from foldline.kernels.conv import conv_step, conv_window
 from foldline.kernels.epilogue import Apply
+from foldline.kernels.exact_blocks import EXACT_SUM, exact_spans, largest, most_of
+from foldline.kernels.narrow_strips import (
+    NarrowProduct,
+    NarrowStrips,
+    narrow_strips,
+    suits_narrow_strips,
+)
 from foldline.kernels.registry import Array, Operand, Step
 from foldline.kernels.strips import StripProduct, Strips, suits_strips
 from foldline.kernels.tiled_products import matrix_product
-from foldline.kernels.windows import aligned_size, even_spans, scratch_view
-
-EXACT_SUM = 1 << 24
-"""Every integer up to here is a float32."""
-
-SUMMED_COLUMNS = 64
+from foldline.kernels.windows import aligned_size, scratch_view
 
 _ZERO = np.float32(0)
-
-Spans = list[tuple[int, int]]
 
 
 def centred(x: Array, zero: Array | None) -> Array:
@@ -69,19 +68,33 @@ class ExactMatMul:
 
     def __init__(self, a: Operand, b: Operand, a_zero: Operand | None, b_zero: Operand | None):
         k, n = a.shape[-1], b.shape[-1]
-        kept = _constant(b, b_zero)
         self._is_flat = len(b.shape) == 2
-        spans = _spans(k, _largest(a, a_zero), _largest(b, b_zero), kept if self._is_flat else None)
+        constant = None
+        if b.value is not None and (b_zero is None or b_zero.value is not None):
+            constant = b.value, None if b_zero is None else b_zero.value
+        known = constant if self._is_flat else None
+        sides = largest(a, a_zero), largest(b, b_zero)
+        spans = exact_spans(k, *sides, *(known or ()))
         assert spans is not None, "two bytes multiply to less than EXACT_SUM"
         self._spans = spans
         self._rows, self._k, self._n = math.prod(a.shape[:-1]), k, n
-        self._strips: list[Strips] | None = None
+        self._strips: Sequence[Array | Strips | NarrowStrips] | None = None
+        self._kept: Array | None = None
         self._multiply: Callable[..., None] = matrix_product(self._rows, k, n)
-        if self._is_flat and kept is not None and suits_strips(self._rows, k, n):
+        if known is not None and suits_narrow_strips(self._rows, k, n):
+            self._strips = [narrow_strips(*known, *span) for span in spans]
+            self._multiply = NarrowProduct(self._rows, k, n)
+        elif known is not None and suits_strips(self._rows, k, n):
+            kept = centred(*known)
             self._strips = [Strips(kept[slice(*span)]) for span in spans]
             self._multiply = StripProduct(self._rows, k, n)
-            kept = None
-        self._kept = kept
+        elif constant is not None:
+            self._kept = centred(*constant)
+
+    @property
+    def factor(self) -> Array | None:
+        """The whole constant right factor in float32, if it is held so and one product is exact."""
+        return self._kept if self._is_flat and len(self._spans) == 1 else None
 
     def integers(self, a: Array, b: Array, a_zero: Array | None, b_zero: Array | None) -> Array:
         """The product as int32."""
@@ -101,8 +114,8 @@ class ExactMatMul:
         `apply` is called for tiles of it, as `foldline.kernels.epilogue` says.
         """
         if self._is_flat and len(self._spans) == 1:
-            result = np.empty((self._rows, self._n), np.float32)
-            into = result if out is None else out.reshape(self._rows, self._n)
+            shape = self._rows, self._n
+            into = np.empty(shape, np.float32) if out is None else out.reshape(shape)
             (right,) = self._rights(b, b_zero)
             self._multiply(left.reshape(self._rows, self._k), right, into, _positive(apply))
             return self._shaped(left, into)
@@ -124,8 +137,8 @@ class ExactMatMul:
             self._multiply(left[:, start:stop], right, result)
             yield result
 
-    def _rights(self, b: Array, b_zero: Array | None) -> Sequence[Array | Strips]:
-        """The blocks of the right factor."""
+    def _rights(self, b: Array, b_zero: Array | None) -> Sequence[Array | Strips | NarrowStrips]:
+        """The blocks of the right factor, as `_multiply` wants them."""
         if self._strips is not None:
             return self._strips
         right = self._right(b, b_zero)
@@ -180,9 +193,9 @@ def exact_conv(
     kept = _constant(w, w_zero, len(w.shape))
     taps = math.prod(w.shape[2:])
     sizes = None if kept is None else np.abs(kept).reshape(*kept.shape[:2], taps).sum(axis=2).T
-    largest = _largest(x, x_zero), _largest(w, w_zero) * taps
-    spans = _spans(w.shape[1], *largest, sizes)
-    as_float = headroom is not None and (_most(w.shape[1], *largest, sizes) + headroom <= EXACT_SUM)
+    sides = largest(x, x_zero), largest(w, w_zero) * taps
+    spans = exact_spans(w.shape[1], *sides, sizes)
+    as_float = headroom is not None and (most_of(w.shape[1], *sides, sizes) + headroom <= EXACT_SUM)
     dtype = np.dtype(np.float32)
     if spans is None or (group > 1 and len(spans) > 1):
         spans, dtype = [(0, w.shape[1])], np.dtype(np.float64)
@@ -251,53 +264,3 @@ def _constant(b: Operand, zero: Operand | None, rank: int | None = None) -> Arra
         return None
     point = None if zero is None else zero.value
     return centred(b.value, point if rank is None else map_zero(point, rank))
-
-
-def _largest(x: Operand, zero: Operand | None) -> int:
-    """The greatest absolute value that the centred operand may have."""
-    info = np.iinfo(x.dtype)
-    points = (0,) if zero is None else (info.min, info.max)
-    if zero is not None and zero.value is not None and zero.value.size:
-        points = int(zero.value.min()), int(zero.value.max())
-    return max(info.max - points[0], points[-1] - info.min)
-
-
-def _most(count: int, left: int, right: int, sizes: Array | None) -> int:
-    """The greatest absolute value that a sum may have; see `_spans`."""
-    per_sum = count * right if sizes is None else int(np.abs(sizes).sum(axis=0).max(initial=0))
-    return left * per_sum
-
-
-def _spans(count: int, left: int, right: int, sizes: Array | None) -> Spans | None:
-    """Blocks of `range(count)`, one or more, within which sums are exact.
-
-    None when one item is too much for that.
-
-    An item adds at most `left * right`, or, where they are known, `left` times the greatest of
-    its `sizes` `(count, n)`, of which absolute values are taken.
-    """
-    if sizes is None:
-        longest = EXACT_SUM // (left * right)
-        return (even_spans(count, -(-count // longest)) or [(0, 0)]) if longest else None
-    spans: Spans = []
-    start = 0
-    while start < count:
-        reached = _greatest_sums(sizes[start:]) * left
-        stop = start + int(np.searchsorted(reached, EXACT_SUM, side="right"))
-        if stop == start:
-            return None
-        spans.append((start, stop))
-        start = stop
-    return spans or [(0, 0)]
-
-
-def _greatest_sums(sizes: Array) -> Array:
-    """The greatest of the columns' sums of absolute values, up to each row.
-
-    Some columns at a time: sums of all of large weights would take ten times their memory.
-    """
-    most = np.zeros(len(sizes))
-    for start in range(0, sizes.shape[1], SUMMED_COLUMNS):
-        part = np.abs(sizes[:, start : start + SUMMED_COLUMNS])
-        np.maximum(most, np.cumsum(part, axis=0, dtype=np.float64).max(axis=1), out=most)
-    return most

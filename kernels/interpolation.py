@@ -166,18 +166,28 @@ def _outside(at: Positions, line: Line, transformation: str) -> npt.NDArray[np.b
     return outside if outside.any() else None
 
 
-def resample(x: Array, axis: int, taps: Taps) -> Array:
-    """`x` with `axis` replaced by what `taps` reads; weighted in the dtype of `x`."""
-    result = x.take(taps.index[:, 0], axis)
+def resample(
+    x: Array, axis: int, taps: Taps, out: Array | None = None, work: Array | None = None
+) -> Array:
+    """`x` with `axis` replaced by what `taps` reads; weighted in the dtype of `x`.
+
+    `work` is memory for another array like the result.
+    """
+    result = _taken(x, axis, taps.index[:, 0], out)
     if taps.weights is None or not result.size:
         return result
     weights = taps.weights.astype(x.dtype)
     _weigh(result, weights[:, 0], axis)
     for tap in range(1, weights.shape[1]):
-        part = x.take(taps.index[:, tap], axis)
+        part = _taken(x, axis, taps.index[:, tap], work)
         _weigh(part, weights[:, tap], axis)
         result += part
     return result
+
+
+def _taken(x: Array, axis: int, index: Indices, out: Array | None) -> Array:
+    # All of the indices are inside; NumPy would write to a copy of `out` to see whether they are.
+    return x.take(index, axis, out=out, mode="raise" if out is None else "clip")
 
 
 def _weigh(part: Array, weights: Array, axis: int) -> None:

@@ -6,6 +6,7 @@ import numpy as np
 
 from foldline.kernels.precision import widening
 from foldline.kernels.registry import Array, kernel
+from foldline.kernels.ufuncs import destination
 
 
 @kernel("LRN")
@@ -18,11 +19,13 @@ def lrn(
     beta: float = 0.75,
     bias: float = 1.0,
     out: Array | None = None,
+    scratch: Array | None = None,
 ) -> Array:
     """LRN 1/13: `x / (bias + alpha / size * (squares of `size` channels around))^beta`."""
     kind = x.dtype.type
-    squares = x * x
-    total = np.zeros_like(x)
+    squares = np.multiply(x, x, out=destination(x, scratch))
+    total = destination(x, out)
+    total.fill(0)
     for shift in range(-((size - 1) // 2), size // 2 + 1):
         seen = slice(max(0, shift), x.shape[1] + min(0, shift))
         into = slice(max(0, -shift), x.shape[1] - max(0, shift))
@@ -37,4 +40,4 @@ def lrn(
         np.sqrt(total, out=total)
     else:
         np.power(total, kind(beta), out=total)
-    return np.divide(x, total, out=out)
+    return np.divide(x, total, out=total)

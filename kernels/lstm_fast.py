@@ -1,10 +1,10 @@
 """LSTM 1..22 as most models have it: sigmoid gates, tanh, all sequences of full length.
 
-A step takes eleven calls for both directions together:
+A step takes ten calls for both directions together:
 
-    z = h @ R' + projected[t]    (gate, direction, batch, hidden), gates i, o, f with signs turned
-    i, o, f = 1 / (1 + exp(z))   one sigmoid for three gates
-    c = f c + i tanh(z)
+    z = h @ R' + projected[t]    (gate, direction, batch, hidden), gates o, i, f with signs turned
+    o, i, f = 1 / (1 + exp(z))   one sigmoid for three gates
+    c = f c + i tanh(z)          one product: i and f, which are neighbours, times tanh(z) and c
     h = o tanh(c)                written where Y has it
 """
 
@@ -21,7 +21,6 @@ from foldline.kernels.recurrent_fast import (
     Form,
     Memory,
     Weights,
-    gates_of,
     is_plain,
     layer_step,
     left_to,
@@ -79,22 +78,25 @@ def lstm_in_place(
 
 
 def _loop(weights: Weights, memory: Memory, states: Sequence[Array]) -> Array:
-    (h, c), (recurrence,), (recurred,) = states, weights.recurrence, memory.recurred
-    by_gate = gates_of(recurred, h.shape[2])
-    gates, sigmoids, hyperbolic = memory.work[:4], memory.work[:3], memory.work[4]
-    i, o, f, new = gates
+    (h, last), (recurrence,), (recurred,) = states, weights.recurrence, memory.recurred
+    (by_gate,), multiply = memory.by_gate, memory.multiply
+    gates, factors, products = memory.work[:4], memory.work[4:6], memory.work[6:]
+    sigmoids, o, i_and_f, new = gates[:3], gates[0], gates[1:3], gates[3]
+    hyperbolic, c = factors
+    added, kept = products
     one = constant(1, h.dtype)
+    np.copyto(c, last)
     for inputs, output in zip(memory.inputs, memory.outputs, strict=True):
-        np.matmul(h, recurrence, recurred)
+        multiply(h, recurrence, recurred)
         np.add(by_gate, inputs, gates)
         sigmoid_of_turned(sigmoids, one)
         np.tanh(new, hyperbolic)
-        np.multiply(i, hyperbolic, hyperbolic)
-        np.multiply(f, c, c)
-        np.add(c, hyperbolic, c)
+        np.multiply(i_and_f, factors, products)
+        np.add(kept, added, c)
         np.tanh(c, hyperbolic)
         h = np.multiply(o, hyperbolic, output)
+    np.copyto(last, c)
     return h
 
 
-_FORM = Form(_loop, products=(4,), turned=3, work=5, states=2)
+_FORM = Form(_loop, products=(4,), turned=3, work=8, states=2, swapped=(0, 1))

@@ -18,6 +18,9 @@ from foldline.kernels.ml_scores import (
 )
 from foldline.kernels.registry import Array, Operand, maker
 
+MOST_COPIES = 1 << 10
+"""So many elements at most of intercepts written out for every row."""
+
 
 @maker("LinearClassifier", domain=ML, grade="reference", exact=True)
 def linear_classifier(
@@ -37,7 +40,7 @@ def linear_classifier(
     `multi_class` has no effect.
     """
     labels = class_labels(classlabels_ints, classlabels_strings)
-    return _classifier(_linear(product, x, coefficients, intercepts), labels, post_transform)
+    return _classifier(_linear(x, coefficients, intercepts), labels, post_transform)
 
 
 @maker("LinearClassifier", domain=ML)
@@ -53,7 +56,7 @@ def linear_classifier_fast(
 ) -> Callable[..., tuple[Array, Array]]:
     """LinearClassifier 1, with the products of BLAS."""
     labels = class_labels(classlabels_ints, classlabels_strings)
-    score = _linear(np.dot, x, coefficients, intercepts)
+    score = _fast_linear(x, coefficients, intercepts)
     return _classifier(score, labels, post_transform, fast_transformed)
 
 
@@ -66,7 +69,7 @@ def _classifier(
     def run(x: Array) -> tuple[Array, Array]:
         scores = score(x)
         if scores.shape[1] > 1:
-            chosen = labels.take(scores.argmax(1))
+            chosen = labels[scores.argmax(1)]
             return chosen, transformed(scores, post_transform).astype(np.float32, copy=False)
         chosen = two_labels(labels)[(scores[:, 0] > 0).astype(np.intp)]
         if len(labels) == 2:
@@ -91,7 +94,7 @@ def linear_regressor(
 
     Raises ValueError when the coefficients are not `targets` rows of one for each feature.
     """
-    return _regressor(_linear(product, x, coefficients or (), intercepts, targets), post_transform)
+    return _regressor(_linear(x, coefficients or (), intercepts, targets), post_transform)
 
 
 @maker("LinearRegressor", domain=ML)
@@ -104,7 +107,7 @@ def linear_regressor_fast(
     targets: int = 1,
 ) -> Callable[..., Array]:
     """LinearRegressor 1, with the products of BLAS."""
-    score = _linear(np.dot, x, coefficients or (), intercepts, targets)
+    score = _fast_linear(x, coefficients or (), intercepts, targets)
     return _regressor(score, post_transform, fast_transformed)
 
 
@@ -120,12 +123,47 @@ def _regressor(
 
 
 def _linear(
-    multiply: Callable[[Array, Array], Array],
     x: Operand,
     coefficients: Sequence[float],
     intercepts: Sequence[float] | None,
     targets: int | None = None,
 ) -> Callable[[Array], Array]:
+    weights, bias = _weights_and_bias(x, coefficients, intercepts, targets)
+
+    def score(x: Array) -> Array:
+        scores = product(feature_rows(x), weights)
+        return np.add(scores, bias, scores)
+
+    return score
+
+
+def _fast_linear(
+    x: Operand,
+    coefficients: Sequence[float],
+    intercepts: Sequence[float] | None,
+    targets: int | None = None,
+) -> Callable[[Array], Array]:
+    weights, bias = _weights_and_bias(x, coefficients, intercepts, targets)
+    weights = np.ascontiguousarray(weights)
+    is_rows = len(x.shape) == 2 and x.dtype == weights.dtype
+    if is_rows and x.shape[0] * weights.shape[1] <= MOST_COPIES:
+        # To add a row to each takes twice the time of adding as many rows as there are.
+        bias = np.broadcast_to(bias, (x.shape[0], weights.shape[1])).copy()
+
+    def score(x: Array) -> Array:
+        scores = (x if is_rows else feature_rows(x)).dot(weights)
+        return np.add(scores, bias, scores)
+
+    return score
+
+
+def _weights_and_bias(
+    x: Operand,
+    coefficients: Sequence[float],
+    intercepts: Sequence[float] | None,
+    targets: int | None,
+) -> tuple[Array, Array]:
+    """`(features, targets)` and as many intercepts, or one zero for none."""
     dtype = np.float64 if x.dtype == np.float64 else np.float32
     features = x.shape[-1]
     if targets is None:
@@ -136,11 +174,4 @@ def _linear(
     if len(coefficients) != targets * features:
         raise ValueError(f"{len(coefficients)} coefficients for {targets} x {features} features")
     weights = np.array(coefficients, dtype).reshape(targets, features).T
-    bias = np.array(intercepts or (0.0,), dtype)
-    is_rows = len(x.shape) == 2 and x.dtype == dtype
-
-    def score(x: Array) -> Array:
-        scores = multiply(x if is_rows else feature_rows(x), weights)
-        return np.add(scores, bias, scores)
-
-    return score
+    return weights, np.array(intercepts or (0.0,), dtype)

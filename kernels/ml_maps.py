@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import repeat
 from typing import Any
 
 import numpy as np
@@ -80,8 +81,10 @@ def zip_map(
 
     Raises ValueError when there are not as many labels as columns.
     """
-    labels: Sequence[Any] = classlabels_int64s or classlabels_strings or ()
-    if bool(classlabels_int64s) == bool(classlabels_strings):
+    labels: Sequence[Any] | None = classlabels_int64s or classlabels_strings
+    if not labels or (classlabels_int64s and classlabels_strings):
         raise ValueError("exactly one of integer and string labels must be given")
     rows = x if x.ndim == 2 else np.atleast_2d(x)
-    return [dict(zip(labels, row, strict=True)) for row in rows.tolist()]
+    if rows.shape[1] != len(labels):
+        raise ValueError(f"there are {len(labels)} labels for {rows.shape[1]} columns")
+    return [*map(dict, map(zip, repeat(labels), rows.tolist()))]

@@ -53,17 +53,19 @@ def tabulated(forest: Forest, run: Callable[..., Any], x: Operand) -> Callable[[
     weights = np.repeat(steps, sizes).astype(np.float32)
     feature = np.repeat(np.array(columns, np.intp), sizes)
     # As many as there are rows: a comparison that broadcasts takes three times as long.
-    bounds = np.tile(np.concatenate(thresholds), (rows, 1))
+    bounds = np.tile(np.concatenate(thresholds)[:, np.newaxis], (1, rows))
 
     def cell_of(x: Array) -> Array:
-        return compare(x.take(feature, 1), bounds).dot(weights).astype(np.intp)
+        # A feature at a time: for 300 rows in six tenths of the time of a row at a time.
+        return weights.dot(compare(x.T.take(feature, 0), bounds)).astype(np.intp)
 
     if isinstance(answers, tuple):
         first, second = cast("tuple[Array, Array]", answers)
 
         def look_up_both(x: Array) -> tuple[Array, Array]:
             cell = cell_of(x)
-            return first.take(cell, 0), second.take(cell, 0)
+            # Of a vector, an index takes half the time of `take`; of a matrix, four times.
+            return first[cell], second.take(cell, 0)
 
         return look_up_both
     return lambda x: answers.take(cell_of(x), 0)

@@ -7,7 +7,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from functools import cache
+from functools import cache, partial
+from typing import Any
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from foldline.kernels.precision import (
     widening_maker,
     working_dtype,
 )
-from foldline.kernels.registry import Array, Operand, kernel, maker
+from foldline.kernels.registry import Array, Operand, Step, kernel, maker
 from foldline.kernels.ufuncs import constant
 from foldline.kernels.windows import even_spans
 from foldline.support.dtypes import BY_CODE
@@ -101,7 +102,7 @@ def layer_normalization(
     stash_type: int = 1,
     output_count: int = 1,
     out: Array | None = None,
-) -> Callable[..., Array | tuple[Array, ...]]:
+) -> Step:
     """LayerNormalization 17, in place and some rows at a time."""
     axis %= len(x.shape)
     rows, length = math.prod(x.shape[:axis]), math.prod(x.shape[axis:])
@@ -109,33 +110,57 @@ def layer_normalization(
     stash = BY_CODE[stash_type].numpy
     statistics_shape = (*x.shape[:axis], *(1,) * (len(x.shape) - axis))
 
+    def parts(
+        x: Array, scale: Array, bias: Array | None, out: Array, statistics: Array | None = None
+    ) -> list[Callable[[], None]]:
+        source, result = x.reshape(rows, length), out.reshape(rows, length)
+        factor = _spread(scale, x.shape, axis)
+        shift = None if bias is None else _spread(bias, x.shape, axis)
+
+        def part(span: slice) -> Callable[[], None]:
+            seen, written, factors = source[span], result[span], _rows_of(factor, span)
+            shifts = None if shift is None else _rows_of(shift, span)
+            kept = None if statistics is None else statistics[:, span]
+
+            def compute() -> None:
+                mean, inverse = centre_rows(seen, epsilon, written)
+                np.multiply(written, inverse[:, None], written)
+                np.multiply(written, factors, written)
+                if shifts is not None:
+                    np.add(written, shifts, written)
+                if kept is not None:
+                    kept[...] = mean, inverse
+
+            return compute
+
+        return [part(slice(*span)) for span in spans] if out.size else []
+
     def run(
         x: Array, scale: Array, bias: Array | None = None, *, out: Array | None = None
     ) -> Array | tuple[Array, ...]:
         out = np.empty(x.shape, x.dtype) if out is None else out
-        source, result = x.reshape(rows, length), out.reshape(rows, length)
-        factor = _spread(scale, x.shape, axis)
-        shift = None if bias is None else _spread(bias, x.shape, axis)
         statistics = np.empty((2, rows), x.dtype) if output_count > 1 else None
-
-        def tile(index: int) -> None:
-            span = slice(*spans[index])
-            part = result[span]
-            mean, inverse = centre_rows(source[span], epsilon, part)
-            np.multiply(part, inverse[:, None], part)
-            np.multiply(part, _rows_of(factor, span), part)
-            if shift is not None:
-                np.add(part, _rows_of(shift, span), part)
-            if statistics is not None:
-                statistics[:, span] = mean, inverse
-
-        if out.size:
-            parallel_for(len(spans), tile)
+        _in_parallel(parts(x, scale, bias, out, statistics))()
         if statistics is None:
             return out
         return (out, *(row.reshape(statistics_shape).astype(stash) for row in statistics))
 
-    return run
+    def bind(x: Array, scale: Array, bias: Array | None = None, *, out: Array) -> Callable[[], Any]:
+        factors = [scale] if bias is None else [scale, bias]
+        if not all(factor.size == length for factor in factors) or not all(
+            array.flags.c_contiguous for array in (x, out, *factors)
+        ):
+            # They would be copied, now and not in each run.
+            return partial(run, x, scale, bias, out=out)
+        return _in_parallel(parts(x, scale, bias, out))
+
+    return Step(run, bind=bind if output_count == 1 else None)
+
+
+def _in_parallel(parts: Sequence[Callable[[], None]]) -> Callable[[], None]:
+    if len(parts) == 1:
+        return parts[0]
+    return lambda: parallel_for(len(parts), lambda index: parts[index]())
 
 
 @kernel("RMSNormalization")

@@ -17,7 +17,7 @@ from functools import partial
 from operator import itemgetter
 from time import perf_counter
 
-import numpy as np
+from foldline.kernels.ufunc_state import set_ufuncs
 
 _current = threading.local()
 
@@ -37,6 +37,11 @@ class use_threads:
 
     def __exit__(self, *failure: object) -> None:
         _current.count = self._previous
+
+
+def threads_in_use() -> int:
+    """How many threads serve the `parallel_for` calls of this thread."""
+    return getattr(_current, "count", 1)
 
 
 class watch_tiles:
@@ -133,8 +138,7 @@ class _Worker(threading.Thread):
         return share
 
     def run(self) -> None:
-        # NumPy's error state is a context variable, which threads do not inherit.
-        np.seterr(all="ignore")
+        set_ufuncs()
         while True:
             self._wake.acquire()
             self._work()

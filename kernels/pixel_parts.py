@@ -13,6 +13,7 @@ from typing import Protocol, TypeAlias
 import numpy as np
 
 from foldline.kernels.channels_last import contiguous_pixels, deliver, pixels
+from foldline.kernels.parallel import parallel_for
 from foldline.kernels.registry import Array, Step
 from foldline.kernels.windows import aligned_size, for_lanes, lane_scratch, lanes_for
 
@@ -71,6 +72,15 @@ def pixel_step(
 
     size = staged + aligned_size(shape, dtype.itemsize)
     return Step(run, size, True, bind if has_constant_weights else None)
+
+
+def all_parts(parts: list[Part]) -> None:
+    """Run parts that share no scratch."""
+
+    def part(index: int) -> None:
+        parts[index]()
+
+    parallel_for(len(parts), part)
 
 
 def bound_parts(items: int, make: MakePart) -> Part:

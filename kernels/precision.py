@@ -81,10 +81,12 @@ def widening(function: Function) -> Function:
         if first is None or first.dtype == working_dtype(first.dtype, stash_type):
             return function(*arrays, **keywords)
         out = keywords.pop("out", None)
+        keywords.pop("scratch", None)
         wide = [None if x is None else widened(x, stash_type) for x in arrays]
         results = function(*wide, **keywords)
         return _round_all(results, first.dtype, out)
 
+    cast(Any, wrapper).in_single = function
     return cast(Any, wrapper)
 
 
@@ -97,7 +99,7 @@ def widening_maker(make: Function) -> Function:
         stash_type = keywords.get("stash_type", 1)
         if first is None or first.dtype == working_dtype(first.dtype, stash_type):
             return make(*operands, **keywords)
-        wide = [None if x is None else _widened_operand(x, stash_type) for x in operands]
+        wide = [None if x is None else widened_operand(x, stash_type) for x in operands]
         made = make(*wide, **keywords)
         step = made if isinstance(made, Step) else Step(made)
         constants = [None if x is None else x.value for x in wide]
@@ -111,12 +113,15 @@ def widening_maker(make: Function) -> Function:
 
         return Step(run, step.scratch_bytes)
 
+    cast(Any, wrapper).in_single = make
     return cast(Any, wrapper)
 
 
-def _widened_operand(operand: Operand, stash_type: int) -> Operand:
+def widened_operand(operand: Operand, stash_type: int = 1) -> Operand:
+    """What is known of an operand once it is in its working dtype."""
     value = None if operand.value is None else widened(operand.value, stash_type)
-    return Operand(operand.shape, working_dtype(operand.dtype, stash_type), value)
+    dtype = working_dtype(operand.dtype, stash_type)
+    return Operand(operand.shape, dtype, value, operand.channels_last)
 
 
 def _round_all(

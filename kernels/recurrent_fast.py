@@ -6,6 +6,9 @@
 A step is bound by the calls it takes. A sigmoid is `1 / (1 + exp(z))`, with the sign of `z` turned
 in the weights, once, which does not change a bit. For a reversed direction the inputs are turned
 round, and what comes out is turned back. What is rare is left to the reference.
+
+One sequence in one direction is computed on vectors, without those two axes: then `numpy.dot`
+multiplies, which takes 2.9 us where `numpy.matmul` takes 3.5 for 128 x 512 and gives the same bits.
 """
 
 from __future__ import annotations
@@ -14,45 +17,48 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import accumulate, pairwise
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from foldline.kernels.epilogue import Epilogue
+from foldline.kernels.epilogue import Apply, Epilogue
 from foldline.kernels.precision import rounded
 from foldline.kernels.registry import Array, Operand, Step, aligned_bytes
 from foldline.kernels.tiled_products import Product, flat_product
-from foldline.kernels.windows import aligned_size, scratch_view
+from foldline.kernels.windows import aligned_size
 
 COMPUTED = frozenset(map(np.dtype, (np.float32, np.float64)))
 
 
 @dataclass(frozen=True)
 class Weights:
-    """The weights as a loop wants them."""
+    """The weights as a loop wants them; of one sequence, all but `inputs` without two axes."""
 
     inputs: Array
     """`(directions, size, gates * hidden)`."""
     recurrence: tuple[Array, ...]
     """For each product of a step, `(directions, hidden, gates * hidden)`."""
-    bias: Array | None
-    """`(directions, gates * hidden)`: what is added to the projected inputs."""
     late: Array
     """`(directions, 1, gates * hidden)`: biases of the recurrence that the step itself adds."""
+    added: Sequence[Apply | None]
+    """For each direction, what adds the bias to the projected inputs."""
 
 
-@dataclass(frozen=True)
-class Memory:
-    """What a loop works in."""
+class Memory(NamedTuple):
+    """What a loop works in; of one sequence, without the axes of directions and batch."""
 
     inputs: Array
     """Projected, `(steps, gates, directions, batch, hidden)`."""
-    recurred: tuple[Array, ...]
+    recurred: Sequence[Array]
     """For each product of a step, `(directions, batch, gates * hidden)`."""
+    by_gate: Sequence[Array]
+    """The same, `(gates, directions, batch, hidden)`."""
     work: Array
     """`(arrays, directions, batch, hidden)`."""
     outputs: Array
     """`(steps, directions, batch, hidden)`, to be filled."""
+    multiply: Callable[[Array, Array, Array], object]
+    """(output of a step, recurrence, where to)"""
 
 
 Loop: TypeAlias = Callable[[Weights, Memory, Sequence[Array]], Array]
@@ -73,6 +79,8 @@ class Form:
     work: int = 0
     """How many arrays of the size of a state a step needs."""
     states: int = 1
+    swapped: tuple[int, int] = (0, 0)
+    """Two gates that take each other's place, for neighbours to be computed together."""
 
     @property
     def gates(self) -> int:
@@ -137,16 +145,15 @@ def layer_step(
     ) -> tuple[Array, ...]:
         weights = layer.weights(w, r, b) if static is None else static
         y = np.empty(layer.y_shape, x.dtype) if out is None else out
-        return layer.run(x, projections, weights, initial, y, scratch)
+        return layer.bound(x, projections, weights, initial, y, scratch)()
 
-    return Step(run, layer.scratch_bytes)
+    def bind(
+        x: Array, w: Array, r: Array, *others: Array | None, out: Array, scratch: Array
+    ) -> Callable[[], tuple[Array, ...]]:
+        assert static is not None, "only constant weights are bound"
+        return layer.bound(x, projections, static, others[2:], out, scratch)
 
-
-def gates_of(recurred: Array, hidden: int) -> Array:
-    """The result of a product by gates, `(gates, directions, batch, hidden)`."""
-    count, batch, columns = recurred.shape
-    gates = columns // hidden if hidden else 0
-    return recurred.reshape(count, batch, gates, hidden).transpose(2, 0, 1, 3)
+    return Step(run, layer.scratch_bytes, bind=None if static is None else bind)
 
 
 def sigmoid_of_turned(z: Array, one: Array) -> None:
@@ -181,14 +188,18 @@ class _Layer:
         self.state_shape = (count, self.batch, hidden)
         self.y_shape = (self.steps, *self.state_shape)
         self._projected_shape = (count, self.steps * self.batch, form.gates * hidden)
-        self._shapes = (
+        self._is_single = count == self.batch == 1
+        self._axes = () if self._is_single else (count, self.batch)
+        shapes = (
             self._projected_shape,
-            self.y_shape,  # outputs in the order of the steps
-            (form.work, *self.state_shape),
-            *((count, self.batch, gates * hidden) for gates in form.products),
+            (self.steps, *self._axes, hidden),  # outputs in the order of the steps
+            (form.work, *self._axes, hidden),
+            *((*self._axes, gates * hidden) for gates in form.products),
         )
-        sizes = [aligned_size(shape, dtype.itemsize) for shape in self._shapes]
-        *self._offsets, total = accumulate(sizes, initial=0)
+        *offsets, total = accumulate(
+            (aligned_size(shape, dtype.itemsize) for shape in shapes), initial=0
+        )
+        self._places = list(zip(offsets, shapes, strict=True))
         self.scratch_bytes = max(total, 64)
 
     def projections(self, weights: Weights | None) -> list[Product]:
@@ -200,31 +211,36 @@ class _Layer:
     def weights(self, w: Array, r: Array, b: Array | None) -> Weights:
         """The weights as the loop wants them."""
         form, hidden = self.form, self.hidden
-        recurrence = self._turned(r)
+        recurrence = self._arranged(r)
         ends = accumulate(form.products, initial=0)
         parts = [recurrence[:, i * hidden : j * hidden] for i, j in pairwise(ends)]
         late = np.zeros((len(w), 1, form.late * hidden), self.dtype)
-        bias = None
+        added: list[Apply | None] = [None] * len(w)
         if b is not None:
             both = b.astype(self.dtype, copy=False).reshape(len(w), 2, form.gates * hidden)
             joined = (form.gates - form.late) * hidden
             bias = both[:, 0].copy()
             np.add(bias[:, :joined], both[:, 1, :joined], bias[:, :joined])
-            bias, late = self._turned(bias), both[:, 1:, joined:].copy()
+            added = [Epilogue(each, None).apply for each in self._arranged(bias)]
+            late = both[:, 1:, joined:].copy()
+        recurrences = tuple(_aligned(part.transpose(0, 2, 1)) for part in parts)
         return Weights(
-            _aligned(self._turned(w).transpose(0, 2, 1)),
-            tuple(_aligned(part.transpose(0, 2, 1)) for part in parts),
-            bias,
-            late,
+            _aligned(self._arranged(w).transpose(0, 2, 1)),
+            tuple(each[0] for each in recurrences) if self._is_single else recurrences,
+            late[0, 0] if self._is_single else late,
+            added,
         )
 
-    def _turned(self, gates: Array) -> Array:
-        turned = gates.copy()
-        front = turned[:, : self.form.turned * self.hidden]
+    def _arranged(self, gates: Array) -> Array:
+        """A copy with signs turned and gates swapped."""
+        form, rest = self.form, gates.shape[2:]
+        arranged = gates.reshape(len(gates), form.gates, self.hidden, *rest).copy()
+        front = arranged[:, : form.turned]
         np.negative(front, front)
-        return turned
+        arranged[:, form.swapped] = arranged[:, form.swapped[::-1]]
+        return arranged.reshape(gates.shape)
 
-    def run(
+    def bound(
         self,
         x: Array,
         projections: Sequence[Product],
@@ -232,30 +248,53 @@ class _Layer:
         initial: Sequence[Array | None],
         y: Array,
         scratch: Array,
-    ) -> tuple[Array, ...]:
-        """Y, which is `y`, and the last states."""
-        projected, outputs, work, *recurred = (
-            scratch_view(scratch, offset, shape, self.dtype)
-            for offset, shape in zip(self._offsets, self._shapes, strict=True)
+    ) -> Callable[[], tuple[Array, ...]]:
+        """What computes Y, which is `y`, and the last states."""
+        projected, outputs, work, *recurred = [
+            np.ndarray(shape, self.dtype, scratch, offset) for offset, shape in self._places
+        ]
+        inputs = [x[::-1] if turned else x for turned in self.reverse]
+        steps = list(
+            zip(projections, inputs, weights.inputs, projected, weights.added, strict=True)
         )
-        for d, project in enumerate(projections):
-            rows = np.ascontiguousarray(x[::-1] if self.reverse[d] else x)
-            bias = None if weights.bias is None else weights.bias[d]
-            apply = Epilogue(bias, None).apply
-            rows = rows.reshape(self.steps * self.batch, self.size)
-            project(rows, weights.inputs[d], projected[d], apply)
-        count, batch, hidden = self.state_shape
-        by_gate = projected.reshape(count, self.steps, batch, self.form.gates, hidden)
         is_turned = any(self.reverse)
-        outputs = outputs if is_turned else y
-        memory = Memory(by_gate.transpose(1, 3, 0, 2, 4), tuple(recurred), work, outputs)
+        outputs = outputs if is_turned else y.reshape(outputs.shape)
+        memory = self._memory(projected, recurred, work, outputs)
         given = (*initial, *[None] * self.form.states)[: self.form.states]
-        states = [self._state(each) for each in given]
-        last = self.form.loop(weights, memory, states)
-        if is_turned:
-            for d, turned in enumerate(self.reverse):
-                y[:, d] = outputs[::-1, d] if turned else outputs[:, d]
-        return (y, last.copy(), *states[1:])
+
+        def compute() -> tuple[Array, ...]:
+            for project, seen, matrix, into, added in steps:
+                rows = np.ascontiguousarray(seen).reshape(self.steps * self.batch, self.size)
+                project(rows, matrix, into, added)
+            states = [self._state(each) for each in given]
+            loop_states = [state[0, 0] for state in states] if self._is_single else states
+            last = self.form.loop(weights, memory, loop_states).reshape(self.state_shape)
+            if is_turned:
+                ordered = outputs.reshape(self.y_shape)
+                for d, turned in enumerate(self.reverse):
+                    y[:, d] = ordered[::-1, d] if turned else ordered[:, d]
+            return (y, last.copy(), *states[1:])
+
+        return compute
+
+    def _memory(
+        self, projected: Array, recurred: Sequence[Array], work: Array, outputs: Array
+    ) -> Memory:
+        hidden, products = self.hidden, self.form.products
+        if self._is_single:
+            inputs = projected.reshape(self.steps, self.form.gates, hidden)
+            by_gate = [
+                each.reshape(gates, hidden) for each, gates in zip(recurred, products, strict=True)
+            ]
+            return Memory(inputs, recurred, by_gate, work, outputs, np.dot)
+        count, batch = self.state_shape[:2]
+        inputs = projected.reshape(count, self.steps, batch, self.form.gates, hidden)
+        by_gate = [
+            each.reshape(count, batch, gates, hidden).transpose(2, 0, 1, 3)
+            for each, gates in zip(recurred, products, strict=True)
+        ]
+        inputs = inputs.transpose(1, 3, 0, 2, 4)
+        return Memory(inputs, recurred, by_gate, work, outputs, np.matmul)
 
     def _state(self, initial: Array | None) -> Array:
         return np.zeros(self.state_shape, self.dtype) if initial is None else initial.copy()

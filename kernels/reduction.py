@@ -24,6 +24,9 @@ Body = Callable[[Array, Axes, bool, Array | None], Any]
 """(x, axes, keepdims, out or None) -> the reduction, in the dtype of x or a wider one."""
 
 
+_SUMS = {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}
+
+
 @kernel("ArgMax", exact=True)
 def arg_max(data: Array, *, axis: int = 0, keepdims: int = 1, select_last_index: int = 0) -> Array:
     """ArgMax 1+: int64 index of the maximum along `axis`, the first or the last one.
@@ -85,7 +88,7 @@ def reduce_sum(x: Array, axes: Axes, keepdims: bool, out: Array | None = None) -
 
 def reduce_mean(x: Array, axes: Axes, keepdims: bool, out: Array | None = None) -> Any:
     """ReduceMean: NaN over no elements; of integers, exact and then cut towards zero."""
-    wide = {"i": np.dtype(np.int64), "u": np.dtype(np.uint64)}.get(x.dtype.kind, x.dtype)
+    wide = _SUMS.get(x.dtype.kind, x.dtype)
     total = np.asarray(np.add.reduce(x, axes, wide, keepdims=keepdims))
     count = group_size(x, total)
     if x.dtype.kind not in "iu":

@@ -30,6 +30,7 @@ from foldline.kernels.reduction import (
     register,
 )
 from foldline.kernels.registry import Array
+from foldline.kernels.ufuncs import constant
 
 _LONGEST = 4096
 _NARROW = 48
@@ -72,12 +73,27 @@ def _ones(size: int, dtype: np.dtype[Any]) -> Array:
     return ones
 
 
-def _by_rows(by_rows: Callable[[Array], Array], longest: int, otherwise: Body) -> Body:
-    """`by_rows` where the elements to reduce are short rows in memory, else `otherwise`."""
+def _plus_zero(x: Array, out: Array | None) -> Array:
+    """The sum of one element: of -0 that is 0."""
+    return np.add(x, constant(0, x.dtype), out)
+
+
+def _by_rows(
+    by_rows: Callable[[Array], Array],
+    longest: int,
+    otherwise: Body,
+    alone: Callable[[Array, Array | None], Array] | None = None,
+) -> Body:
+    """`by_rows` where the elements to reduce are short rows in memory, else `otherwise`.
+
+    `alone`, if given, reduces a single element.
+    """
 
     def body(x: Array, axes: Axes, keepdims: bool, out: Array | None = None) -> Any:
         first = _first_reduced(x, axes)
         width = math.prod(x.shape[first:])
+        if width == 1 and alone is not None and first < x.ndim:
+            return alone(x.reshape(x.shape if keepdims else x.shape[:first]), out)
         if first == x.ndim or not 1 < width <= longest:
             return otherwise(x, axes, keepdims, out)
         kept = x.shape[:first] + (1,) * (x.ndim - first if keepdims else 0)
@@ -101,13 +117,13 @@ def _first_of_last(axes: tuple[int, ...], rank: int) -> int:
     return first if reduced == list(range(first, rank)) else rank
 
 
-for _op_type, _rows, _longest, _body, _axes_input_since in (
-    ("ReduceL1", _sums_of_magnitudes, _LONGEST, reduce_l1, 18),
-    ("ReduceL2", _l2, _LONGEST, reduce_l2, 18),
-    ("ReduceMax", _maximum, _NARROW, reduce_max, 18),
-    ("ReduceMean", _mean, _LONGEST, reduce_mean, 18),
-    ("ReduceMin", _minimum, _NARROW, reduce_min, 18),
-    ("ReduceSum", _sums, _LONGEST, reduce_sum, 13),
-    ("ReduceSumSquare", _sums_of_squares, _LONGEST, reduce_sum_square, 18),
+for _op_type, _rows, _longest, _body, _alone, _axes_input_since in (
+    ("ReduceL1", _sums_of_magnitudes, _LONGEST, reduce_l1, None, 18),
+    ("ReduceL2", _l2, _LONGEST, reduce_l2, None, 18),
+    ("ReduceMax", _maximum, _NARROW, reduce_max, None, 18),
+    ("ReduceMean", _mean, _LONGEST, reduce_mean, _plus_zero, 18),
+    ("ReduceMin", _minimum, _NARROW, reduce_min, None, 18),
+    ("ReduceSum", _sums, _LONGEST, reduce_sum, _plus_zero, 13),
+    ("ReduceSumSquare", _sums_of_squares, _LONGEST, reduce_sum_square, None, 18),
 ):
-    register(_op_type, _by_rows(_rows, _longest, _body), _axes_input_since, "fast")
+    register(_op_type, _by_rows(_rows, _longest, _body, _alone), _axes_input_since, "fast")

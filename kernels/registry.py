@@ -19,7 +19,7 @@ import inspect
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from itertools import product
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -32,10 +32,11 @@ GRADES: dict[str, tuple[Grade, ...]] = {"fast": ("fast", "reference"), "exact": 
 """The grades that serve a mode, preferred ones first. Exact mode knows no second choice."""
 
 LATEST = 1 << 30
-RESERVED = ("out", "output_count", "output_dtypes")
+RESERVED = ("out", "scratch", "output_count", "output_dtypes")
 """Keyword-only parameters that are not ONNX attributes.
 
 `out`: destination for the (first) result, of its exact shape and dtype, C-contiguous, or None.
+`scratch`: of a plain kernel, memory for one array like `out`, or None; makers have `Step` for that.
 `output_count`: how many outputs the node names (trailing absent ones not counted).
 `output_dtypes`: NumPy dtypes of the outputs where type inference knows them, else None."""
 
@@ -89,6 +90,8 @@ class Kernel:
     """Which of RESERVED it takes."""
     any_order: bool = False
     """Inputs and `out` may have their channels innermost in memory, and the bits are the same."""
+    in_single: Callable[..., Any] | None = None
+    """The function on float32 whose result, rounded once, is that of `function` on float16."""
 
     @property
     def where(self) -> str:
@@ -136,6 +139,15 @@ def maker(
     grades: tuple[Grade, ...] = (grade, "exact") if exact else (grade,)
     traits = (True, tuple(inplace), view, any_order)
     return _registrar(op_types, since, until, domain, grades, *traits)
+
+
+def computes_in_single(function: Function, single: Callable[..., Any] | None = None) -> Function:
+    """Decorator: for float16 it gives what `single` gives for float32, by default itself, rounded.
+
+    One that does more than an operator is another function on float32: it rounds in between.
+    """
+    cast(Any, function).in_single = single or function
+    return function
 
 
 def find_kernel(
@@ -212,6 +224,7 @@ def _registrar(
                 frozenset(keywords.difference(RESERVED)),
                 frozenset(keywords.intersection(RESERVED)),
                 any_order,
+                getattr(function, "in_single", None),
             )
             _refuse_overlap(entry)
             _TABLE.setdefault((domain, op_type), []).append(entry)

@@ -147,15 +147,20 @@ def resample_all(
         result = x.astype(np.result_type(x.dtype, np.float32), copy=False)
     for axis, tap in taps.items():
         result = along(result, axis, tap)
-    for axis, tap in taps.items():
-        if tap.outside is not None:
-            result[(*(slice(None),) * axis, tap.outside)] = chosen.extrapolation_value
+    fill_outside(result, taps, chosen)
     if result is x:
         return x.copy()
     if x.dtype.kind in "iu" and chosen.mode != "nearest":
         limits = np.iinfo(x.dtype)
         result = np.clip(np.rint(result), limits.min, limits.max)
     return result.astype(x.dtype, copy=False)
+
+
+def fill_outside(result: Array, taps: dict[int, Taps], chosen: Filter) -> None:
+    """Set what is made of nothing inside."""
+    for axis, tap in taps.items():
+        if tap.outside is not None:
+            result[(*(slice(None),) * axis, tap.outside)] = chosen.extrapolation_value
 
 
 def _lines_of_scales(before: Sequence[int], scales: Array) -> list[Line]:

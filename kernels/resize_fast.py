@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 import numpy as np
 
 from foldline.kernels.interpolation import Indices, Taps, resample
-from foldline.kernels.registry import Array, Operand, maker
-from foldline.kernels.resize import Filter, lines_of, resample_all, taps_of
+from foldline.kernels.registry import Array, Operand, Step, maker
+from foldline.kernels.resize import Filter, fill_outside, lines_of, resample_all, taps_of
+from foldline.kernels.windows import aligned_size, scratch_view
 
 _WORTH = 32
 """Multiplications in a product that take as long as gathering one tap."""
@@ -35,7 +37,8 @@ def resize(
     keep_aspect_ratio_policy: str = "stretch",
     mode: str = "nearest",
     nearest_mode: str = "round_prefer_floor",
-) -> Callable[..., Array]:
+    out: Array | None = None,
+) -> Callable[..., Array] | Step:
     """Resize 11+: same results as the reference kernel; other inputs are read at run time."""
     chosen = Filter(
         mode,
@@ -51,9 +54,11 @@ def resize(
         lines = lines_of(x.shape, _value(roi), _value(scales), _value(sizes), axes, chosen, policy)
         taps = taps_of(lines, chosen)
         along = _Products(x, taps)
+        if taps and (mode == "nearest" or np.result_type(x.dtype, np.float32) == x.dtype):
+            return _in_place(x, taps, along, chosen)
 
-        def run_planned(x: Array, *_: Array | None) -> Array:
-            return resample_all(x, taps, chosen, along)
+        def run_planned(x: Array, *_: Array | None, out: Array | None = None) -> Array:
+            return _given(resample_all(x, taps, chosen, along), out)
 
         return run_planned
 
@@ -62,11 +67,20 @@ def resize(
         roi: Array | None = None,
         scales: Array | None = None,
         sizes: Array | None = None,
+        *,
+        out: Array | None = None,
     ) -> Array:
         lines = lines_of(x.shape, roi, scales, sizes, axes, chosen, policy)
-        return resample_all(x, taps_of(lines, chosen), chosen)
+        return _given(resample_all(x, taps_of(lines, chosen), chosen), out)
 
     return run
+
+
+def _given(result: Array, out: Array | None) -> Array:
+    if out is None:
+        return result
+    np.copyto(out, result)
+    return out
 
 
 class _Products:
@@ -82,18 +96,64 @@ class _Products:
             and x.shape[axis] <= _WORTH * tap.weights.shape[1]
         }
 
-    def __call__(self, x: Array, axis: int, taps: Taps) -> Array:
+    def gathers(self, axis: int, taps: Taps) -> bool:
+        """Whether the taps of an axis are gathered one after another."""
+        return taps.weights is not None and axis not in self.matrices
+
+    def __call__(
+        self,
+        x: Array,
+        axis: int,
+        taps: Taps,
+        out: Array | None = None,
+        work: Array | None = None,
+    ) -> Array:
         matrix = self.matrices.get(axis)
         if matrix is None or not x.size:
-            return resample(x, axis, taps)
+            return resample(x, axis, taps, out, work)
+        if out is None:
+            out = np.empty((*x.shape[:axis], len(matrix), *x.shape[axis + 1 :]), x.dtype)
         if axis == x.ndim - 1:
-            product = np.matmul(x, matrix.T)
+            np.matmul(x, matrix.T, out=out)
         else:
-            planes = x.reshape(math.prod(x.shape[:axis]), x.shape[axis], -1)
-            product = np.matmul(matrix, planes)
-            product = product.reshape(*x.shape[:axis], len(matrix), *x.shape[axis + 1 :])
+            count = math.prod(x.shape[:axis])
+            planes = x.reshape(count, x.shape[axis], -1)
+            np.matmul(matrix, planes, out=out.reshape(count, len(matrix), -1))
         # Zeros times an infinity have made NaN, where taps without weight are not read.
-        return resample(x, axis, taps) if np.isnan(product.sum()) else product
+        return resample(x, axis, taps, out) if np.isnan(out.sum()) else out
+
+
+def _in_place(x: Operand, taps: dict[int, Taps], along: _Products, chosen: Filter) -> Step:
+    """Axis by axis, the last one to the result, in the dtype of the input."""
+    shapes: list[tuple[int, ...]] = []
+    for axis, tap in taps.items():
+        before = shapes[-1] if shapes else x.shape
+        shapes.append((*before[:axis], len(tap.index), *before[axis + 1 :]))
+    sizes = [aligned_size(shape, x.dtype.itemsize) for shape in shapes]
+    # What each axis but the last gives, then memory for the taps of any.
+    offsets = list(accumulate(sizes[:-1], initial=0))
+    gathers = [along.gathers(axis, tap) for axis, tap in taps.items()]
+    most = max(size if has_taps else 0 for size, has_taps in zip(sizes, gathers, strict=True))
+
+    def run(
+        x: Array, *_: Array | None, out: Array | None = None, scratch: Array | None = None
+    ) -> Array:
+        y = np.empty(shapes[-1], x.dtype) if out is None else out
+
+        def memory(place: int, shape: Sequence[int]) -> Array:
+            assert scratch is not None, "asked for"
+            return scratch_view(scratch, place, shape, x.dtype)
+
+        result = x
+        for turn, (axis, tap) in enumerate(taps.items()):
+            shape = shapes[turn]
+            into = y if shape is shapes[-1] else memory(offsets[turn], shape)
+            work = memory(offsets[-1], shape) if gathers[turn] else None
+            result = along(result, axis, tap, into, work)
+        fill_outside(y, taps, chosen)
+        return y
+
+    return Step(run, offsets[-1] + most)
 
 
 def _matrix(index: Indices, weights: Array, size: int) -> Array:

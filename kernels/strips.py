@@ -9,7 +9,7 @@ one call. Strips of a constant matrix are made once for all products with it.
 from __future__ import annotations
 
 import weakref
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from itertools import pairwise
 from typing import Any
 
@@ -97,23 +97,43 @@ class StripProduct:
 
     def __call__(self, a: Array, b: Strips, out: Array, apply: Apply | None = None) -> None:
         """`apply` is called for each tile once it is finished, see `foldline.kernels.epilogue`."""
-        rows, n = out.shape
+        self.bound(a, b, out, apply)()
 
-        def tile(index: int) -> None:
-            first, last = self._tiles[index]
-            start, stop = first * WIDTH, last * WIDTH
-            part = out[:, start:stop]
-            for top, bottom in self._spans:
-                by_strip = part[top:bottom].reshape(bottom - top, last - first, WIDTH)
-                np.matmul(a[top:bottom], b.whole[first:last], out=by_strip.transpose(1, 0, 2))
+    def bound(self, a: Array, b: Strips, out: Array, apply: Apply | None) -> Callable[[], None]:
+        """What computes on arrays that do not move: views of them take 10 to 20 µs to make."""
+        parts = [self._tile(a, b, out, apply, *tile) for tile in self._tiles]
+        if out.shape[1] % WIDTH:
+            parts.append(self._rest(a, b, out, apply))
+        return lambda: parallel_for(len(parts), lambda index: parts[index]())
+
+    def _tile(
+        self, a: Array, b: Strips, out: Array, apply: Apply | None, first: int, last: int
+    ) -> Callable[[], None]:
+        start, stop = first * WIDTH, last * WIDTH
+        part, strips = out[:, start:stop], b.whole[first:last]
+        products: list[tuple[Array, Array]] = []
+        for top, bottom in self._spans:
+            by_strip = part[top:bottom].reshape(bottom - top, last - first, WIDTH)
+            products.append((a[top:bottom], by_strip.transpose(1, 0, 2)))
+
+        def compute() -> None:
+            for rows, result in products:
+                np.matmul(rows, strips, result)
             if apply is not None:
-                apply(part, 0, start, rows, stop - start)
+                apply(part, 0, start, len(part), stop - start)
 
-        parallel_for(len(self._tiles), tile)
+        return compute
+
+    def _rest(self, a: Array, b: Strips, out: Array, apply: Apply | None) -> Callable[[], None]:
+        """The columns that are no strip of their own."""
+        rows, n = out.shape
         width = n % WIDTH
-        if width:
-            part = out[:, n - width :]
+        part = out[:, n - width :]
+
+        def compute() -> None:
             for top, bottom in self._spans:
                 part[top:bottom] = np.matmul(a[top:bottom], b.last)[:, -width:]
             if apply is not None:
                 apply(part, 0, n - width, rows, width)
+
+        return compute

@@ -10,6 +10,9 @@ hang on how an operand came to be. Such operands are copied first: only shapes d
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -86,12 +89,26 @@ def flat_product(
     """`matrix_product` of a matrix that may be `constant`: what MatMul, Gemm and Linear compute."""
     if not suits_strips(m, k, n, dtype):
         return matrix_product(m, k, n)
-    multiply, kept = StripProduct(m, k, n), None if constant is None else strips_of(constant)
+    return _InStrips(StripProduct(m, k, n), None if constant is None else strips_of(constant))
 
-    def in_strips(a: Array, b: Array, out: Array, apply: Apply | None = None) -> None:
-        multiply(a, Strips(b) if kept is None else kept, out, apply)
 
-    return in_strips
+def bound_product(
+    product: Product, a: Array, b: Array, out: Array, apply: Apply | None
+) -> Callable[[], None]:
+    """What computes a product of arrays that do not move."""
+    if isinstance(product, _InStrips) and product.kept is not None:
+        return product.multiply.bound(a, product.kept, out, apply)
+    return partial(product, a, b, out, apply)
+
+
+@dataclass(frozen=True)
+class _InStrips:
+    multiply: StripProduct
+    kept: Strips | None
+    """Of a constant matrix."""
+
+    def __call__(self, a: Array, b: Array, out: Array, apply: Apply | None = None) -> None:
+        self.multiply(a, Strips(b) if self.kept is None else self.kept, out, apply)
 
 
 def _whole(a: Array, b: Array, out: Array, apply: Apply | None = None) -> None:

@@ -15,7 +15,7 @@ from typing import Any
 from foldline.kernels.parallel import parallel_for
 from foldline.kernels.registry import Array
 from foldline.kernels.windows import even_spans
-from foldline.lowering.planned_call import PlannedCall, Span
+from foldline.lowering.planned_call import Place, PlannedCall, Span
 from foldline.lowering.steps import Frame
 
 LEAST_BYTES = 8 << 20
@@ -39,7 +39,7 @@ def _kind(
 ) -> tuple[int, tuple[int, ...], bool] | None:
     """The chain, the shape and the memory order of a call that can run part by part, else None."""
     call = planned.call
-    is_plain = planned.kind == "out" and not call.kernel.is_maker and planned.scratch is None
+    is_plain = planned.kind == "out" and not call.kernel.is_maker
     if not call.chain or not is_plain or any(slot not in fixed for slot in call.inputs if slot):
         return None
     result: Array = fixed[call.results[0]]
@@ -48,13 +48,15 @@ def _kind(
     return call.chain, result.shape, planned.sees_memory
 
 
-def tiled(calls: Sequence[PlannedCall], frame: Frame) -> Callable[[], None]:
-    """The step of calls whose results have places in the frame already."""
+def tiled(
+    calls: Sequence[PlannedCall], frame: Frame, view: Callable[[Place], Array]
+) -> Callable[[], None]:
+    """The step of calls whose results have places in the frame already; `view` finds scratch."""
     result: Array = calls[-1].seen(frame[calls[-1].call.results[0]])
     axis = next(place for place, size in enumerate(result.shape) if size > 1)
     parts = min(result.shape[axis], -(-result.nbytes // PART_BYTES))
     steps = [
-        [_on_part(planned, frame, axis, start, stop) for planned in calls]
+        [_on_part(planned, frame, view, axis, start, stop) for planned in calls]
         for start, stop in even_spans(result.shape[axis], parts)
     ]
 
@@ -66,13 +68,22 @@ def tiled(calls: Sequence[PlannedCall], frame: Frame) -> Callable[[], None]:
 
 
 def _on_part(
-    planned: PlannedCall, frame: Frame, axis: int, start: int, stop: int
+    planned: PlannedCall,
+    frame: Frame,
+    view: Callable[[Place], Array],
+    axis: int,
+    start: int,
+    stop: int,
 ) -> Callable[[], Any]:
     call = planned.call
     result: Array = planned.seen(frame[call.results[0]])
     arrays = [planned.seen(frame[slot]) for slot in call.inputs]
     inputs = [_part(array, result.ndim, axis, start, stop) for array in arrays]
-    return partial(planned.run, *inputs, out=_part(result, result.ndim, axis, start, stop))
+    memory = {"out": result}
+    if planned.scratch is not None:
+        memory["scratch"] = planned.seen(view(planned.scratch))
+    parts = {name: _part(x, result.ndim, axis, start, stop) for name, x in memory.items()}
+    return partial(planned.run, *inputs, **parts)
 
 
 def _part(array: Array | None, rank: int, axis: int, start: int, stop: int) -> Array | None:

@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 import threading
+from collections import deque
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import Context
 from functools import partial
-from typing import Any, TypeVar
+from itertools import starmap
+from operator import call as call_with
+from typing import Any, TypeVar, cast
 
 import numpy as np
 
+from foldline.kernels.half import HALF
 from foldline.kernels.registry import Array, aligned_bytes
-from foldline.kernels.ufuncs import bound_ufuncs
+from foldline.kernels.ufunc_state import set_ufuncs
+from foldline.kernels.ufuncs import UFUNCS, bound_ufuncs, following_recipe
 from foldline.lowering.chains import tiled
 from foldline.lowering.kernel_errors import KernelErrors
+from foldline.lowering.negation import negation_taken_over
 from foldline.lowering.planned_call import Place, PlannedCall
 from foldline.lowering.specialise import Plan
 from foldline.lowering.steps import BoundCall, Frame, Run, reader
@@ -24,6 +30,9 @@ MOST_IDLE = 8
 """So many idle instances a plan keeps; more exist only while more runs are in flight."""
 
 BoundStep = Callable[[], Any]
+_exhaust = deque[Any](maxlen=0).extend
+"""Runs an iterator to its end. Over `starmap` no step costs a turn of the interpreter's loop, which
+takes 12 ns of the 240 that a ufunc on 16 elements does."""
 Outputs = TypeVar("Outputs")
 
 
@@ -57,24 +66,24 @@ class Instance:
         self._plan = plan
         self._frame: Frame = plan.start.copy()
         self._moving = frozenset(plan.moving)
-        self._steps: list[BoundStep] = []
+        self._steps: list[tuple[Any, ...]] = []
+        """Functions, each with its arguments."""
         self._calls: list[BoundCall] = []
         # Entering a context that is quiet takes a sixth of the time of np.errstate.
         self._quiet = Context()
-        self._quiet.run(np.seterr, all="ignore")
+        self._quiet.run(set_ufuncs)
         inputs = range(plan.inputs.start, plan.inputs.stop)
         for position, planned in enumerate(plan.calls):
             steps = self._bind(planned)
             if planned.span is not None:
                 together = plan.calls[planned.span.first : position + 1]
                 is_last = position == planned.span.last
-                steps = [tiled(together, self._frame)] if is_last else []
+                steps = [tiled(together, self._frame, self._view)] if is_last else []
             # What the caller gave is the caller's to drop.
             frees = [slot for slot in planned.frees if slot not in inputs]
             if frees:
                 steps.append(partial(_clear, self._frame, frees))
-            self._steps += steps
-            self._calls += [planned.call] * len(steps)
+            self._add(plan.calls[position - 1] if position else None, planned, steps)
 
     def run(self, inputs: Sequence[Any], take: Callable[[Frame], Outputs]) -> Outputs:
         """What `take` makes of the frame once it has run. Raises KernelFailed, PlanBroken."""
@@ -88,17 +97,31 @@ class Instance:
             with KernelErrors(self._calls, iterator, frame):
                 watch: Watch | None = getattr(_current, "watch", None)
                 if watch is not None:
-                    watch(self._calls, iterator, frame)
-                for step in iterator:
-                    step()
+                    watch(self._calls, starmap(partial, iterator), frame)
+                _exhaust(starmap(call_with, iterator))
             return take(frame)
         finally:
             _clear(frame, plan.moving)
 
+    def _add(
+        self, before: PlannedCall | None, planned: PlannedCall, steps: Sequence[BoundStep]
+    ) -> None:
+        """Append the steps of a call, with which the call before may have changed its last."""
+        apart = [_taken_apart(step) for step in steps]
+        if before is not None and self._steps and _is_consumed(before, planned):
+            constants = [self._plan.start[slot] for slot in before.call.inputs]
+            merged = negation_taken_over(self._steps[-1], apart, constants)
+            if merged is not None:
+                self._steps[-1], *apart = merged
+        self._steps += apart
+        self._calls += [planned.call] * len(apart)
+
     def _bind(self, planned: PlannedCall) -> list[BoundStep]:
         """The steps of a call; none for one that is done with here."""
         call, frame = planned.call, self._frame
-        scratch = {"scratch": self._view(planned.scratch)} if planned.scratch is not None else {}
+        scratch: dict[str, Any] = {}
+        if planned.scratch is not None:
+            scratch["scratch"] = planned.seen(self._view(planned.scratch))
         match planned.kind:
             case "generic":
                 return [partial(planned.run, frame)]
@@ -145,7 +168,13 @@ class Instance:
             return ufuncs or [partial(run, *arrays, out=seen, **scratch)]
         read = reader(call.inputs)
         if len(call.results) == 1:
+            direct = None if scratch else _ufunc_of(run, destination.dtype)
+            if direct is not None:
+                return [lambda: direct(*read(frame), out=destination)]
             return [lambda: run(*read(frame), out=destination, **scratch)]
+        if planned.bind is not None and self._moving.isdisjoint((*call.inputs, call.results[0])):
+            bound = planned.bind(*read(frame), out=destination, **scratch)
+            return [partial(_allocating(planned, lambda *_: bound()), frame)]
         check = _allocating(planned, partial(run, out=destination, **scratch))
         return [partial(check, frame)]
 
@@ -153,12 +182,12 @@ class Instance:
 def _allocating(planned: PlannedCall, run: Callable[..., Any]) -> Run:
     """Run, store the results, and see that they have the shapes the plan was made for."""
     call, shapes = planned.call, planned.shapes
-    read = reader(call.inputs)
+    compute = _reading(run, call.inputs)
     expected = tuple(zip(call.results, shapes, strict=True))
     first, shape = expected[0]
 
     def run_and_check_one(frame: Frame) -> None:
-        value = run(*read(frame))
+        value = compute(frame)
         if type(value) is np.ndarray and value.flags.c_contiguous:
             frame[first] = value
         else:
@@ -167,7 +196,7 @@ def _allocating(planned: PlannedCall, run: Callable[..., Any]) -> Run:
             raise PlanBroken
 
     def run_and_check(frame: Frame) -> None:
-        for (slot, shape), result in zip(expected, run(*read(frame)), strict=False):
+        for (slot, shape), result in zip(expected, compute(frame), strict=False):
             if type(result) is not np.ndarray or not result.flags.c_contiguous:
                 result = call.settled(result, frame)
             frame[slot] = result
@@ -175,6 +204,34 @@ def _allocating(planned: PlannedCall, run: Callable[..., Any]) -> Run:
                 raise PlanBroken
 
     return run_and_check_one if len(expected) == 1 else run_and_check
+
+
+def _ufunc_of(run: Callable[..., Any], dtype: np.dtype[Any]) -> Callable[..., Any] | None:
+    """What a kernel comes down to, as `bound_ufuncs` has it, where arrays move."""
+    return None if dtype == HALF else UFUNCS.get(run) or following_recipe(run, dtype)
+
+
+def _is_consumed(before: PlannedCall, planned: PlannedCall) -> bool:
+    """Whether a call alone uses what the one before has written."""
+    written = before.call.results
+    is_placed = before.kind == planned.kind == "out"
+    return is_placed and planned.call.inputs == written and set(written) <= {*planned.call.frees}
+
+
+def _reading(run: Callable[..., Any], slots: Sequence[int]) -> Run:
+    """`run` on what is in slots of a frame."""
+    if len(slots) == 1:
+        (only,) = slots
+        return lambda frame: run(frame[only])
+    read = reader(slots)
+    return lambda frame: run(*read(frame))
+
+
+def _taken_apart(step: BoundStep) -> tuple[Any, ...]:
+    if not isinstance(step, partial):
+        return (step,)
+    taken = cast("partial[Any]", step)
+    return (taken,) if taken.keywords else (taken.func, *taken.args)
 
 
 def _clear(frame: Frame, slots: Sequence[int]) -> None:

@@ -36,6 +36,9 @@ class Lives:
         held: dict[int, Buffer] = {}
         for index, planned in enumerate(self.planned):
             result = planned.call.results[0]
+            if planned.span is not None and planned.scratch is not None:
+                scratch = planned.scratch.buffer
+                scratch.start, scratch.end = planned.span.first, planned.span.last
             if planned.kind == "copy" and planned.place is not None:
                 held[result] = planned.place.buffer
             elif planned.kind == "out":

@@ -14,16 +14,14 @@ from typing import Any
 import numpy as np
 
 from foldline.kernels.channels_last import RANK, is_channels_last, pixels
+from foldline.kernels.precision import rounded
 from foldline.kernels.registry import Array, Kernel, Operand
 from foldline.lowering.steps import BoundCall, is_array
 
 
 def in_c_order(x: Array, *, out: Array | None = None) -> Array:
-    """A copy of an array in C order."""
-    if out is None:
-        return np.array(x, order="C")
-    np.copyto(out, x)
-    return out
+    """A copy of an array in C order, of the dtype of `out` if that is given."""
+    return np.array(x, order="C") if out is None else rounded(x, out.dtype, out)
 
 
 _OUT = frozenset(("out",))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import chain
 from typing import Any, cast
 
 import numpy as np
@@ -11,6 +12,7 @@ from foldline.lowering.steps import Frame, is_array
 
 _SCALARS = frozenset((float, int, str))
 """What the elements of a map mostly are."""
+_COPY, _VALUES = dict[Any, Any].copy, dict[Any, Any].values
 
 
 def handed_out(
@@ -31,23 +33,31 @@ def copied(value: Any) -> Any:
     """A copy in C order; of a sequence or map, of its elements too."""
     if is_array(value):
         return np.array(value, order="C")
-    if isinstance(value, np.generic):
-        return np.asarray(cast(Any, value))
-    if isinstance(value, list):
-        return [copied(element) for element in cast("list[Any]", value)]
     if isinstance(value, dict):
         elements = cast("dict[Any, Any]", value)
         if _SCALARS.issuperset(map(type, elements.values())):
             return elements.copy()
         return {key: copied(element) for key, element in elements.items()}
+    if isinstance(value, list):
+        elements = cast("list[Any]", value)
+        if _are_maps_of_scalars(elements):
+            return [*map(_COPY, elements)]
+        return [copied(element) for element in elements]
+    if isinstance(value, np.generic):
+        return np.asarray(cast(Any, value))
     return value
+
+
+def _are_maps_of_scalars(elements: list[Any]) -> bool:
+    """What a classifier answers, a map for each row: looked at together, in half the time."""
+    if {*map(type, elements)} != {dict}:
+        return False
+    return _SCALARS.issuperset(map(type, chain.from_iterable(map(_VALUES, elements))))
 
 
 def _is_whole(value: Any) -> bool:
     """Whether an array can leave as it is: not read-only, strided, or part of a larger one."""
-    if not is_array(value):
-        return False
-    if not value.flags.carray:
+    if type(value) is not np.ndarray or not value.flags.carray:
         return False
     base: Any = value.base
     return base is None or (is_array(base) and base.nbytes == value.nbytes)

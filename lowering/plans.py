@@ -13,6 +13,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+from foldline.kernels.ufunc_state import quiet_ufuncs
 from foldline.lowering.instances import Pool
 from foldline.lowering.routine import Routine
 from foldline.lowering.specialise import Plan, specialise
@@ -78,7 +79,7 @@ class Plans:
         """Run on a frame whose inputs are in place, and make the plan. Raises KernelFailed."""
         state: _State = self._after
         try:
-            with np.errstate(all="ignore"):
+            with quiet_ufuncs():
                 plan = specialise(traced(self._routine, frame), self._alone)
             state = Pool(plan)
         finally:

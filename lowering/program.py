@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-import numpy as np
 from xdsl.ir import Attribute
 
 from foldline.dialects.onnx.attributes import Interface
@@ -18,6 +17,7 @@ from foldline.dialects.onnx.op import result_names
 from foldline.dialects.onnx.tensor import TensorAttr
 from foldline.dialects.plan import CallOp, ProgramOp
 from foldline.kernels.registry import Array
+from foldline.kernels.ufunc_state import quiet_ufuncs
 from foldline.lowering.aliases import owners
 from foldline.lowering.bind_plan import Slots, bind_block
 from foldline.lowering.instances import PlanBroken, Pool
@@ -82,7 +82,7 @@ class Program:
         def observe(call: BoundCall, current: Frame) -> None:
             found.update((slots[s], copied(current[s])) for s in call.results if s in slots)
 
-        with np.errstate(all="ignore"):
+        with quiet_ufuncs():
             self._routine.run_observed(frame, observe)
         return {name: found[slots[self._names[name]]] for name in names}
 
@@ -91,7 +91,7 @@ class Program:
 
         Raises KernelFailed.
         """
-        with np.errstate(all="ignore"):
+        with quiet_ufuncs():
             self._routine.run_observed(self._frame(inputs), observe)
 
     @property
@@ -119,16 +119,19 @@ class Program:
         if isinstance(found, Pool):
             plan = found.plan
             try:
-                return found.run(inputs, lambda frame: _given(plan, frame, wanted))
+                return found.run(
+                    inputs, lambda frame: handed_out(frame, plan.outputs, plan.owned, wanted)
+                )
             except PlanBroken:
                 self._plans.give_up(key)
                 return self._run_generic(inputs, wanted)
         frame = self._frame(inputs)
         # By the plan's rule: what it knows it keeps, so the caller is given copies of that.
-        return _given(self._plans.learn(key, frame), frame, wanted)
+        plan = self._plans.learn(key, frame)
+        return handed_out(frame, plan.outputs, plan.owned, wanted)
 
     def _run_generic(self, inputs: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
-        with np.errstate(all="ignore"):
+        with quiet_ufuncs():
             frame = self._frame(inputs)
             self._routine.run(frame)
         owned = [owner is not None for owner in self._owners]
@@ -138,10 +141,6 @@ class Program:
         frame = self._routine.frame()
         frame[self._routine.layout.inputs] = inputs
         return frame
-
-
-def _given(plan: Plan, frame: Frame, wanted: Sequence[int]) -> list[Any]:
-    return handed_out(frame, plan.outputs, plan.owned, wanted)
 
 
 def _inputs(source: ProgramOp, interface: Interface) -> tuple[Port, ...]:

@@ -7,6 +7,7 @@ dies where they can. Whatever the shapes do not decide runs as in the shape-gene
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
@@ -14,9 +15,13 @@ from typing import Any
 import numpy as np
 
 from foldline.kernels.channels_last import RANK, is_channels_last, zeros
+from foldline.kernels.half import HALF, SINGLE
+from foldline.kernels.held import held_step
 from foldline.kernels.registry import Array, Operand
+from foldline.kernels.ufuncs import NATIVE_FLOATS
 from foldline.lowering.aliases import NO_ROOTS, Roots, alias_roots, note_roots, owners
-from foldline.lowering.facts import Known, Shaped
+from foldline.lowering.facts import Known, Shaped, is_dropped_early
+from foldline.lowering.held_values import held_values
 from foldline.lowering.kernel_errors import KernelErrors
 from foldline.lowering.lives import Lives
 from foldline.lowering.memory_order import (
@@ -27,6 +32,7 @@ from foldline.lowering.memory_order import (
 )
 from foldline.lowering.plan_buffers import Buffer, place
 from foldline.lowering.planned_call import Place, PlannedCall
+from foldline.lowering.reshapes import plain_reshape
 from foldline.lowering.small_constants import gather_small
 from foldline.lowering.steps import BoundCall, Frame, Run, is_array, results_of
 from foldline.lowering.trace import Trace
@@ -118,6 +124,8 @@ class _Planner:
         self.size = len(trace.frame)
         """Slots of the program, then of the copies that the plan makes."""
         self._copies: dict[int, int] = {}
+        self._held = held_values(trace)
+        """Values of float16 that are float32 in memory."""
         self.roots: Roots = {slot: frozenset((slot,)) for slot in trace.inputs}
         for slot in trace.constants:
             fact = self.facts[slot]
@@ -165,7 +173,8 @@ class _Planner:
             copy = self._copies[slot] = self.size
             self.size += 1
             call = copying_call(slot, copy)
-            self.fixed[copy] = np.zeros(self.fixed[slot].shape, self.fixed[slot].dtype)
+            dtype = HALF if slot in self._held else self.fixed[slot].dtype
+            self.fixed[copy] = zeros(self.fixed[slot].shape, dtype, False)
             self.roots[copy] = frozenset((copy,))
             self.facts.note_copy(slot, copy)
             self.planned.append(PlannedCall(call, "out", call.function))
@@ -175,7 +184,8 @@ class _Planner:
         operands = self._operands(call)
         results = [self.facts[slot] for slot in call.results]
         shaped = [fact for fact in results if isinstance(fact, Shaped)]
-        frees = tuple(slot for slot in call.frees if slot not in self.fixed)
+        moving = [slot for slot in call.frees if slot not in self.fixed]
+        frees = tuple(slot for slot in moving if is_dropped_early(self.facts[slot]))
         if operands is None or len(shaped) < len(results) or call.bodies:
             return PlannedCall(call, "generic", generic, frees=frees)
         run: Callable[..., Any] = call.function
@@ -183,24 +193,35 @@ class _Planner:
         scratch = 0
         by_memory = not call.kernel.any_order and self._sees_memory(call)
         is_last = by_memory or any(x is not None and x.channels_last for x in operands)
-        if call.kernel.is_maker:
+        first = shaped[0]
+        can_place = self._can_place(call, first)
+        to_hold = can_place and call.results[0] in self._held
+        is_held = to_hold or not self._held.isdisjoint(call.inputs)
+        if call.kernel.is_maker or is_held:
             if by_memory:
                 operands = [x and operand_in_memory_order(x) for x in operands]
-            made = origin.made_steps.take(operands) or call.made(operands)
+            made = origin.made_steps.take(operands) if call.kernel.is_maker else None
+            if is_held:
+                made = held_step(call.kernel, operands, call.keywords)
+            made = made or call.made(operands)
             run, bind, scratch = made.run, made.bind, made.scratch_bytes
             is_last = by_memory or made.channels_last
         planned = PlannedCall(call, "fresh", run, frees=frees, bind=bind, sees_memory=by_memory)
         if scratch:
             memory = self._buffer(scratch)
             planned.scratch = Place(memory, (scratch,), np.dtype(np.uint8))
+        elif "scratch" in call.kernel.reserved and not is_held:
+            planned.scratch = self._array_like(first, is_last)
         if call.kernel.view and self._decide_view(planned):
             return planned
-        first = shaped[0]
-        if self._can_place(call, first):
+        if call.kernel.view and len(shaped) == 1 and "random" not in call.facts:
+            planned.run = plain_reshape(run, operands, first.shape) or run
+        if can_place:
             planned.kind = "out"
             self.roots[call.results[0]] = frozenset((call.results[0],))
             planned.channels_last = is_last and len(first.shape) == RANK
-            self.fixed[call.results[0]] = zeros(first.shape, first.dtype, planned.channels_last)
+            dtype = SINGLE if to_hold else first.dtype
+            self.fixed[call.results[0]] = zeros(first.shape, dtype, planned.channels_last)
         planned.shapes = tuple(fact.shape for fact in shaped)
         return planned
 
@@ -236,7 +257,7 @@ class _Planner:
         views = self._views(planned, stand_ins)
         if views is None:
             original = stand_ins[0]
-            stand_ins[0] = np.zeros(original.shape, original.dtype)
+            stand_ins[0] = zeros(original.shape, original.dtype, False)
             views = self._views(planned, stand_ins)
             if views is None:
                 return False
@@ -253,6 +274,13 @@ class _Planner:
         # A fresh array never lies within the bounds of another one.
         shares = all(np.may_share_memory(result, inputs[0]) for result in results)
         return list(results) if shares and inputs[0].size else None
+
+    def _array_like(self, result: Shaped, channels_last: bool) -> Place | None:
+        """Memory for an array like a result; None for what is computed in another dtype."""
+        if result.dtype not in NATIVE_FLOATS:
+            return None
+        size = math.prod(result.shape) * result.dtype.itemsize
+        return Place(self._buffer(size), result.shape, result.dtype, channels_last)
 
     def _buffer(self, size: int) -> Buffer:
         """Memory for the call that is being decided; its life is set by `Lives`."""

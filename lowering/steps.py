@@ -144,7 +144,7 @@ def _plain(call: BoundCall) -> Run:
 
         def one(frame: Frame) -> None:
             value = function(frame[first])
-            if type(value) is np.ndarray and value.flags.c_contiguous:
+            if type(value) is list or (type(value) is np.ndarray and value.flags.c_contiguous):
                 frame[result] = value
             else:
                 store(frame, value)

@@ -56,6 +56,9 @@ def _pack(constant: ConstantOp, packed: dict[int, TensorAttr]) -> None:
     key = id(constant.value.data)
     if key not in packed:
         packed[key] = TensorAttr.of(pack_b(BLAS, array, transposed=True).reshape(array.T.shape))
+        if constant.value.data.spelling != "external":
+            # The model stays as long as someone holds it, and needs no memory of its own for that.
+            constant.value.data.move_to(packed[key].array.T)
     for call, _ in readers:
         given = {**call.given, TRANSPOSABLE[call.operator[:2]][1]: IntegerAttr(0, i64)}
         call.properties["given"] = DictionaryAttr(given)

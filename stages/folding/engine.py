@@ -21,7 +21,8 @@ import numpy.typing as npt
 from foldline.dialects.onnx.op import NodeOp, OnnxOp, describe
 from foldline.dialects.onnx.types import element_of, element_type
 from foldline.kernels.registry import GRADES, Kernel, compute, find_kernel
-from foldline.stages.folding.splats import fill, splat_elements, splat_of_shape
+from foldline.kernels.ufunc_state import quiet_ufuncs
+from foldline.stages.folding.splats import fill, is_splat, splat_elements, splat_of_shape
 from foldline.support.errors import KernelFailed
 from foldline.support.report import EngineRow
 
@@ -72,7 +73,7 @@ class HostEngine:
             return (filled,)
         elements = splat_elements(op, inputs)
         try:
-            results = _run(entry, op, inputs if elements is None else elements)
+            results = _run(entry, op, _in_c_order(inputs) if elements is None else elements)
         except IndexError as error:
             return Declined(f"it fails when run: {error}")
         except ImportError as error:
@@ -80,6 +81,11 @@ class HostEngine:
         except FloatingPointError:
             return Declined("it divides an integer by zero, which fails when run")
         return results if elements is None else fill(op, results)
+
+
+def _in_c_order(inputs: Sequence[Array | None]) -> Sequence[Array | None]:
+    """As a run has constants: the order of memory decides the order of sums."""
+    return [x if x is None or is_splat(x) else np.asarray(x, order="C") for x in inputs]
 
 
 def _run(entry: Kernel, op: OnnxOp, inputs: Sequence[Array | None]) -> Results:
@@ -90,7 +96,7 @@ def _run(entry: Kernel, op: OnnxOp, inputs: Sequence[Array | None]) -> Results:
         keywords["output_dtypes"] = tuple(_dtype(result.type) for result in op.results)
     # Division of integers by zero must not be folded; of floats it is an ordinary infinity.
     divide = "raise" if _only_integers(op, inputs) else "ignore"
-    with np.errstate(all="ignore"), np.errstate(divide=divide):
+    with quiet_ufuncs(), np.errstate(divide=divide):
         result = compute(entry, inputs, **keywords)
     return cast(Results, result) if isinstance(result, tuple) else (result,)
 

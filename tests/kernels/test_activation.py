@@ -121,6 +121,24 @@ class TestLeaky:
         result = leaky_relu(x, alpha=alpha)
         np.testing.assert_array_equal(result, [np.float32(alpha) * -4, 0, 3, INF])
 
+    @pytest.mark.parametrize("slope", [[0.5, 1.0], [1.0, 3.0], [0.5, 2.0], [-1.0, 0.0]])
+    @pytest.mark.parametrize("dtype", FLOATS)
+    def test_slopes_of_every_kind(self, slope, dtype):
+        x = np.array([[-2.0, -2.0], [-0.0, 0.0], [3.0, INF], [-INF, NAN]], dtype)
+        slope = np.array(slope, dtype)
+        with np.errstate(invalid="ignore"):
+            expected = np.where(x < 0, x * slope, x)
+        y = parametric_relu(x, slope)
+        assert y.dtype == dtype
+        np.testing.assert_array_equal(y.astype(float), expected.astype(float))
+        signs = (np.signbit(z.astype(float)) for z in (y, expected))
+        np.testing.assert_array_equal(*signs)
+
+    def test_integers_that_overflow(self):
+        x = np.array([2**30, -(2**30), 5, -5], np.int32)
+        y = parametric_relu(x, np.array(3, np.int32))
+        assert y.tolist() == [2**30, 2**30, 5, -15]
+
     def test_infinite_slope_concerns_negatives_only(self):
         x = np.array([-1, 0, 2], np.float32)
         with np.errstate(all="ignore"):

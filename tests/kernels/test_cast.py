@@ -14,6 +14,7 @@ from foldline.kernels.cast import (
     cast_to_name,
     convert,
 )
+from foldline.kernels.half import LEAST_SIZE
 from foldline.support.dtypes import BY_NAME, ELEMENT_TYPES
 
 INF, NAN = np.inf, np.nan
@@ -130,6 +131,26 @@ class TestFloats:
         assert to("complex64", [1.5], ml_dtypes.bfloat16).tolist() == [1.5 + 0j]
         assert to("complex64", [1 + 2j], np.complex128).dtype == np.complex64
         assert to("float", [1 + 2j], np.complex64).tolist() == [1]
+
+
+@pytest.mark.parametrize("special", [[], [np.nan, np.inf, -np.inf, 65520, -0.0, 1e-8]])
+def test_many_halves(special):
+    x = (np.random.default_rng(0).standard_normal((LEAST_SIZE, 3)) * 1e-3).astype(np.float32)
+    x[: len(special), 0] = special
+    for source in (x, x[::2, ::-1]):
+        with np.errstate(all="ignore"):
+            wanted = source.astype(np.float16)
+        for given, dtype in ((source, np.float16), (wanted, np.float32)):
+            expected = wanted.astype(dtype)
+            for out in (None, np.empty(expected.shape, dtype)):
+                found = to_same(given, dtype, out)
+                np.testing.assert_array_equal(found.view(np.uint8), expected.copy().view(np.uint8))
+
+
+def to_same(given, dtype, out):
+    result = np.ascontiguousarray(convert(given, np.dtype(dtype), out=out))
+    assert result.dtype == dtype
+    return result
 
 
 class TestFloat8E8M0:

@@ -1,3 +1,6 @@
+from pathlib import Path
+
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -44,3 +47,20 @@ def test_results_are_delivered_in_either_order(is_last):
     result[...] = pixels(wanted)
     assert deliver(result, out) is out
     np.testing.assert_array_equal(out, wanted)
+
+
+@pytest.mark.parametrize("is_last", [False, True])
+@pytest.mark.parametrize("dtype", [np.float32, np.bool_, ml_dtypes.bfloat16])
+def test_large_zeros_take_no_memory(is_last, dtype):
+    def resident():
+        lines = Path("/proc/self/status").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("VmRSS:"))
+
+    before = resident()
+    kept = [zeros((1, 16, 256, 256), np.dtype(dtype), is_last) for _ in range(40)]
+    assert resident() - before < 10_000
+    assert kept[0].shape == (1, 16, 256, 256)
+    assert kept[0].dtype == dtype
+    assert is_channels_last(kept[0]) is is_last
+    assert not np.shares_memory(kept[0], kept[1])
+    assert not kept[0].any()

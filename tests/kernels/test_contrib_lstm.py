@@ -1,6 +1,8 @@
 import numpy as np
 import pytest
 
+from foldline.kernels.contrib_lstm import dynamic_quantize_lstm
+from foldline.kernels.registry import Operand
 from tests.kernels.contrib import assert_close, integers, normal, scalar
 
 ZEROS = (9, 11)
@@ -77,3 +79,18 @@ def test_inputs_that_are_all_zero():
         constant=ZEROS,
         tolerance=2e-5,
     )
+
+
+@pytest.mark.parametrize("dtype", [np.uint8, np.int8])
+@pytest.mark.parametrize("lengths", [None, np.array([5, 2, 4], np.int32)])
+def test_the_step_in_place_has_the_bits_of_the_other(dtype, lengths):
+    given = inputs(2, dtype, True, b=normal(2, 8 * HIDDEN, seed=1), lengths=lengths)
+    attributes = {"hidden_size": HIDDEN, "direction": "bidirectional"}
+    operands = [
+        None if x is None else Operand(x.shape, x.dtype, x if i in ALL else None)
+        for i, x in enumerate(given)
+    ]
+    plain = dynamic_quantize_lstm(*operands, **attributes)(*given)
+    other = dynamic_quantize_lstm(*operands, **attributes, clip=1e30)(*given)
+    for ours, theirs in zip(plain, other, strict=True):
+        assert ours.tobytes() == theirs.tobytes()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -33,7 +33,9 @@ CASES: dict[str, tuple[Any, Any, dict[str, Any]]] = {
 def _step(domain: str, arrays: list[Any], keywords: dict[str, Any]) -> Step:
     kernel = find_kernel(domain, "Conv", 1, ["fast"])
     assert kernel is not None
-    made = kernel.function(*[Operand(a.shape, a.dtype, None) for a in arrays], **keywords)
+    x, w, *others = [Operand(a.shape, a.dtype, None) for a in arrays]
+    known = Operand(w.shape, w.dtype, arrays[1])
+    made = kernel.function(x, known, *others, **keywords)
     return made if isinstance(made, Step) else Step(made)
 
 
@@ -61,8 +63,22 @@ def test_bound_steps_give_the_same_bits(case: str, activation: str, biased: bool
     np.subtract(x, np.float32(1), out=x)
 
 
-def test_unfinished_sums_are_not_bound() -> None:
+@pytest.mark.parametrize("activation", ["", "HardSwish"])
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_bound_sums_give_the_same_bits(activation: str, order: Literal["C", "F"]) -> None:
     x, w, keywords = CASES["pads"]
-    z = _normal(1, 7, 9)
-    step = _step("foldline", [x, w, _normal(7), z], keywords)
-    assert step.bind is None
+    z, b = np.array(_normal(1, 7, 9), order=order), _normal(7)
+    step = _step("foldline", [x, w, b, z], {**keywords, "activation": activation})
+    assert step.bind is not None
+    scratch = aligned_bytes(step.scratch_bytes)
+    out = np.full((1, 7, 9), np.nan, np.float32)
+    bound = step.bind(x, w, b, z, scratch=scratch, out=out)
+    for shift in (0, 1):
+        z += shift
+        bound()
+        np.testing.assert_array_equal(out, step.run(x, w, b, z, scratch=scratch))
+
+
+def test_sums_that_are_broadcast_are_not_bound() -> None:
+    x, w, keywords = CASES["pads"]
+    assert _step("foldline", [x, w, _normal(7), _normal(9)], keywords).bind is None

@@ -95,3 +95,5 @@ def test_what_it_leaves_alone(kernel, keywords, channels):
     assert suits_winograd(128, 128, sliding_window((20, 20), (3, 3)))
     assert not suits_winograd(channels, 128, sliding_window((20, 20), kernel, **keywords))
     assert not suits_winograd(128, 128, sliding_window((7, 7), (3, 3)))
+    assert suits_winograd(32, 64, sliding_window((20, 20), (3, 3)))
+    assert not suits_winograd(32, 63, sliding_window((20, 20), (3, 3)))

@@ -8,6 +8,7 @@ from foldline.kernels.epilogue import (
     Epilogue,
     activation_of,
     exactly_activated,
+    in_place,
 )
 
 FLOAT = np.dtype(np.float32)
@@ -44,6 +45,29 @@ def test_a_tile_is_finished_and_nothing_else(name, params, bias, tile):
     whole = expected(before, columns, name, params)
     before[row0 : row0 + rows, col0 : col0 + cols] = whole[row0 : row0 + rows, col0 : col0 + cols]
     np.testing.assert_array_equal(matrix.view(np.uint32), before.view(np.uint32))
+
+
+@pytest.mark.parametrize(
+    ("name", "params"),
+    [("Relu", ()), ("Sigmoid", ()), ("HardSigmoid", (0.3, 0.25)), ("HardSwish", ())],
+)
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_straight_to_the_ufuncs_the_bits_are_those_of_the_operator(name, params, dtype):
+    special = [0.0, -0.0, np.inf, -np.inf, np.nan, 3, -3, 1e-45, -1e38]
+    x = np.concatenate((special, normal(70) * 3)).astype(dtype)
+    wanted = activation_of(name, params, x.dtype).run(x, out=np.empty_like(x))
+    apply = in_place(name, params, x.dtype)
+    assert apply is not None
+    wide = np.repeat(x, 2).reshape(-1, 2)
+    apply(wide[:, 0])
+    apply(x)
+    assert x.tobytes() == wanted.tobytes() == np.ascontiguousarray(wide[:, 0]).tobytes()
+
+
+def test_what_is_more_than_ufuncs_is_not_straight():
+    assert in_place("Gelu", (0.0,), FLOAT) is None
+    assert in_place("Clip", (0.0, 1.0), FLOAT) is None
+    assert in_place("HardSwish", (), np.dtype(np.float16)) is None
 
 
 @pytest.mark.parametrize("width", [700, 1 << 17])

@@ -7,7 +7,7 @@ from foldline.dialects.onnx.structure import main_graph
 from foldline.dialects.onnx.types import tensor_type_of
 from foldline.kernels.attention_tiles import AttentionCase
 from foldline.kernels.parallel import use_threads
-from foldline.kernels.registry import Operand, find_kernel, run_once
+from foldline.kernels.registry import Operand, aligned_bytes, find_kernel, run_once
 from foldline.stages.rewrite.replacement import import_domain
 from tests.stages.check import parse, values
 
@@ -246,3 +246,31 @@ def fused_module(arrays, attributes, opset):
     module = parse(text, inputs, opset=opset)
     import_domain(next(iter(main_graph(module).body.block.ops)), "foldline")
     return module
+
+
+@pytest.mark.parametrize("mask", [None, (1, 1, 1, 7), (2, 4, 5, 7), "boolean"])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_bound_steps_give_the_same_bits(mask, threads, monkeypatch):
+    monkeypatch.setattr("foldline.kernels.attention_tiles.TILE_BYTES", 300)
+    arrays = list(operands())
+    if mask == "boolean":
+        arrays.append(normal(5, 7) > 0)
+    elif mask is not None:
+        arrays.append(normal(*mask, seed=3))
+    entry = find_kernel("foldline", "Attention", 1, ["fast"])
+    step = entry.function(*(Operand(x.shape, x.dtype) for x in arrays), scale=0.3, guarded=1)
+    # Masks that are turned or negated first are so in every run.
+    assert (step.bind is None) == (mask in ((2, 4, 5, 7), "boolean"))
+    if step.bind is None:
+        return
+    scratch = aligned_bytes(step.scratch_bytes)
+    out = np.empty((2, 4, 5, 6), np.float32)
+    bound = step.bind(*arrays, out=out, scratch=scratch)
+    for _ in range(2):
+        scratch.fill(255)
+        with use_threads(threads):
+            bound()
+        np.testing.assert_array_equal(out, step.run(*arrays, scratch=scratch))
+        # What is bound are places, not what they held.
+        for array in arrays:
+            array += 0.25

@@ -229,3 +229,25 @@ def test_matmul_gemm_and_linear_are_cut_alike(monkeypatch):
     run("Linear", "fast", (a, b), "foldline")
     run("Linear", "fast", (a[None], b.T.copy()), "foldline", transB=1)
     assert asked == [(7, 5, 3)] * 5
+
+
+@pytest.mark.parametrize(
+    "size", [(5, 8, 6), (1, 8, 33), (33, 700, 200), (300, 300, 700), (0, 8, 6)]
+)
+@pytest.mark.parametrize("activation", [None, "Relu", "Gelu"])
+def test_bound_steps_give_the_same_bits(size, activation):
+    m, k, n = size
+    a, b, c = normal(m, k), normal(k, n, seed=1), normal(n, seed=2)
+    operands = [Operand(a.shape, a.dtype), *(Operand(x.shape, x.dtype, x) for x in (b, c))]
+    params = [0.0] if activation == "Gelu" else []
+    step = kernel("Linear", "fast", "foldline").function(
+        *operands, activation=activation, activation_params=params
+    )
+    wide = np.empty((m, 2 * n), np.float32)
+    # A destination with gaps is no matrix of its own.
+    for out in (np.empty((m, n), np.float32), wide[:, :n]):
+        bound = step.bind(a, b, c, out=out)
+        for _ in range(2):
+            bound()
+            np.testing.assert_array_equal(bits(out), bits(step.run(a, b, c)))
+            a += np.float32(0.25)

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 
-from foldline.kernels.registry import compute, find_kernel
+from foldline.kernels.registry import Operand, compute, find_kernel
 from tests.kernels.expansion import of_expansion
 
 EPSILON = float(np.float32(1e-3))
@@ -112,3 +112,32 @@ def test_a_sum_is_made_where_the_result_goes():
         y, total = compute(kernel, [x, x, x[0]], out=out, output_count=2)
         assert y is out
         assert (total == 2).all()
+
+
+@pytest.mark.parametrize("scale", ["row", "number", "strided"])
+@pytest.mark.parametrize("op_type", ["LayerNormalization", "SkipLayerNormalization"])
+def test_bound_steps_give_the_same_bits(op_type: str, scale: str):
+    is_skip = op_type.startswith("Skip")
+    x, z, shift = (RNG.normal(size=s).astype(np.float32) for s in ((4, 3, 8), (4, 3, 8), (8,)))
+    factor = RNG.normal(size=16).astype(np.float32)
+    factor = {"row": factor[:8], "number": factor[:1], "strided": factor[::2]}[scale]
+    arrays = [x, z, factor, shift] if is_skip else [x, factor, shift]
+    entry = find_kernel("foldline", op_type, 1, ("fast",))
+    assert entry is not None
+    step = entry.function(*(Operand(a.shape, a.dtype) for a in arrays))
+    out = np.empty_like(x)
+    bound = step.bind(*arrays, out=out)
+    for _ in range(2):
+        bound()
+        np.testing.assert_array_equal(out, step.run(*arrays))
+        # What is bound are places, not what they held.
+        for array in arrays:
+            array += np.float32(0.25)
+
+
+def test_a_step_whose_sum_is_needed_is_not_bound():
+    entry = find_kernel("foldline", "SkipLayerNormalization", 1, ("fast",))
+    assert entry is not None
+    x = Operand((4, 8), np.dtype(np.float32))
+    step = entry.function(x, x, Operand((8,), x.dtype), output_count=2)
+    assert step.bind is None

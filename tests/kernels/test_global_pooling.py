@@ -17,7 +17,9 @@ FLOATS = [np.float16, ml_dtypes.bfloat16, np.float32, np.float64]
 
 
 @pytest.mark.parametrize("dtype", FLOATS)
-@pytest.mark.parametrize("shape", [(2, 3, 5), (2, 3, 4, 5), (1, 2, 80, 90), (0, 2, 3, 3)])
+@pytest.mark.parametrize(
+    "shape", [(2, 3, 5), (2, 3, 4, 5), (2, 3, 80, 90), (1, 2, 5000), (0, 2, 3, 3)]
+)
 def test_averages(dtype, shape):
     x = np.random.default_rng(0).standard_normal(shape).astype(dtype)
     plain = global_average_pool_reference(x)
@@ -80,3 +82,20 @@ def test_roi_bins():
     result = max_roi_pool(x, rois, pooled_shape=(2, 2))
     assert result[:, 0].tolist() == [[[5, 7], [13, 15]], [[5, 5], [5, 5]], [[0, 0], [0, 0]]]
     assert max_roi_pool(x, rois[:0], pooled_shape=(2, 3)).shape == (0, 1, 2, 3)
+
+
+@pytest.mark.parametrize("shape", [(1, 3, 7, 7), (2, 3, 70, 60)])
+def test_average_of_infinities_and_nan(shape):
+    x = np.ones(shape, np.float32)
+    x[:, 0, -1, -1], x[:, 1, 0, 0], x[:, 1, 1, 1], x[:, 2, 3, 3] = np.inf, np.inf, -np.inf, np.nan
+    result = run_once(global_average_step(Operand(shape, x.dtype)), (x,))
+    np.testing.assert_array_equal(result[:, :, 0, 0], [[np.inf, np.nan, np.nan]] * len(x))
+
+
+@pytest.mark.parametrize("channels", [3, 8, 13, 24, 100])
+@pytest.mark.parametrize("side", [13, 70])
+def test_equal_planes_have_equal_averages(channels, side):
+    plane = np.random.default_rng(0).standard_normal((1, 1, side, side)).astype(np.float32)
+    x = np.repeat(plane, channels, axis=1)
+    result = run_once(global_average_step(Operand(x.shape, x.dtype)), (x,))
+    assert len(np.unique(result)) == 1

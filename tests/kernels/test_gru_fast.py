@@ -87,10 +87,11 @@ def test_without_biases_or_a_state(kind, missing):
 
 
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize("sizes", [(0, 2, 3, 4), (3, 0, 3, 4), (3, 2, 0, 4)])
-def test_of_size_zero(kind, sizes):
-    _, results = _check(kind, _inputs(kind, "bidirectional", sizes), direction="bidirectional")
-    assert results[0].shape == (sizes[0], 2, sizes[1], sizes[3])
+@pytest.mark.parametrize("sizes", [(0, 2, 3, 4), (3, 0, 3, 4), (3, 2, 0, 4), (0, 1, 3, 4)])
+@pytest.mark.parametrize("direction", ["bidirectional", "reverse"])
+def test_of_size_zero(kind, sizes, direction):
+    _, results = _check(kind, _inputs(kind, direction, sizes), direction=direction)
+    assert results[0].shape == (sizes[0], DIRECTIONS[direction], sizes[1], sizes[3])
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from foldline.kernels.channels_last import channels_last, is_channels_last
 from foldline.kernels.half import LEAST_SIZE, TILE, onto_halves, round_to_half, widen_half
 from foldline.kernels.parallel import use_threads
 from foldline.kernels.precision import rounded, stepped, widened
@@ -95,6 +96,21 @@ def test_threads():
     with use_threads(3):
         same(round_to_half(x), x.astype(np.float16))
         same(widen_half(x.astype(np.float16)), x.astype(np.float16).astype(np.float32))
+
+
+def test_in_place_and_channels_innermost():
+    x = singles()[: 8 * 131 * 127].reshape(1, 8, 131, 127)
+    wanted = x.astype(np.float16)
+    last = channels_last(np.empty(x.size, np.float32), x.shape)
+    last[...] = x
+    assert is_channels_last(round_to_half(last))
+    same(np.ascontiguousarray(round_to_half(last)), wanted)
+    assert is_channels_last(widen_half(round_to_half(last)))
+    odd = np.empty((*x.shape, 2), np.float32)[..., 0]
+    for array in (x.copy(), last, odd):
+        array[...] = x
+        assert onto_halves(array, array) is array
+        same(np.ascontiguousarray(array), wanted.astype(np.float32))
 
 
 def test_precision_uses_them():

@@ -1,6 +1,9 @@
 import numpy as np
+import onnx
 import pytest
+from onnx import numpy_helper, parser
 
+import foldline
 from foldline.kernels.lstm import lstm
 from foldline.kernels.lstm_fast import lstm_in_place
 from foldline.kernels.parallel import use_threads
@@ -61,10 +64,11 @@ def test_without_biases_or_states(missing):
     _check(inputs, direction="bidirectional")
 
 
-@pytest.mark.parametrize("sizes", [(0, 2, 3, 4), (3, 0, 3, 4), (3, 2, 0, 4)])
-def test_of_size_zero(sizes):
-    _, results = _check(_inputs("bidirectional", sizes), direction="bidirectional")
-    assert results[0].shape == (sizes[0], 2, sizes[1], sizes[3])
+@pytest.mark.parametrize("sizes", [(0, 2, 3, 4), (3, 0, 3, 4), (3, 2, 0, 4), (0, 1, 3, 4)])
+@pytest.mark.parametrize("direction", ["bidirectional", "reverse"])
+def test_of_size_zero(sizes, direction):
+    _, results = _check(_inputs(direction, sizes), direction=direction)
+    assert results[0].shape == (sizes[0], DIRECTIONS[direction], sizes[1], sizes[3])
 
 
 def test_strided_inputs_give_the_same_bits():
@@ -74,6 +78,16 @@ def test_strided_inputs_give_the_same_bits():
     _, results = _check(strided, constants=())
     for result, same in zip(results, expected, strict=True):
         assert result.tobytes() == same.tobytes()
+
+
+@pytest.mark.parametrize("hidden", [1, 7, 16, 100])
+def test_one_sequence_alone_has_the_bits_of_one_direction_of_two(hidden):
+    one = _inputs("forward", (5, 1, 3, hidden))
+    two = [a if a is None or i == 0 else np.concatenate((a, a)) for i, a in enumerate(one)]
+    alone = run_once(lstm_in_place(*_operands(one, (1, 2, 3))), one)
+    both = run_once(lstm_in_place(*_operands(two, (1, 2, 3)), direction="bidirectional"), two)
+    assert alone[0][:, 0].tobytes() == both[0][:, 0].tobytes()
+    assert all(a[0].tobytes() == b[0].tobytes() for a, b in zip(alone[1:], both[1:], strict=True))
 
 
 def test_gates_saturate_and_nan_spreads_in_its_row_only():
@@ -142,3 +156,24 @@ def test_directions_that_do_not_fit_are_refused():
     inputs = _inputs("forward", (3, 2, 4, 5))
     with pytest.raises(ValueError, match="W has 1 directions"):
         run_once(lstm_in_place(*_operands(inputs, ()), direction="bidirectional"), inputs)
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_a_plan_that_has_taken_its_views_once_gives_fresh_states(batch):
+    graph = parser.parse_graph(
+        f"""g (float[4,{batch},3] x) => (float[4,1,{batch},5] n, float[1,{batch},5] h,
+                                         float[1,{batch},5] c) {{
+            t = Relu(x) y, h, c = LSTM<hidden_size = 5>(t, w, r, b) n = Neg(y)
+        }}"""
+    )
+    _, w, r, b, *_ = _inputs("forward", (4, batch, 3, 5))
+    weights = {"w": w, "r": r, "b": b}
+    graph.initializer.extend(numpy_helper.from_array(a, name) for name, a in weights.items())
+    model = onnx.helper.make_model(graph, opset_imports=[onnx.helper.make_opsetid("", 22)])
+    session = foldline.compile(model).session(threads=1)
+    inputs = [_inputs("forward", (4, batch, 3, 5), seed=seed)[0] for seed in range(5)]
+    results = [session.run(None, {"x": x}) for x in inputs]
+    for x, (negated, *states) in zip(inputs, results, strict=True):
+        y, *wanted = lstm(np.maximum(x, 0), w, r, b)
+        for result, expected in zip([-negated, *states], [y, *wanted], strict=True):
+            np.testing.assert_allclose(result, expected, rtol=2e-6, atol=2e-6)

@@ -125,7 +125,7 @@ ROWS = np.array(
 
 @pytest.mark.parametrize("norm", ["L1", "L2", "MAX"])
 @pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
-@pytest.mark.parametrize("shape", [(6, 3), (2, 3, 3), (18,), (0, 3), (4, 0), (18, 1)])
+@pytest.mark.parametrize("shape", [(6, 3), (2, 3, 3), (18,), (3,), (0, 3), (4, 0), (18, 1), (2, 9)])
 def test_the_fast_normalizer_is_the_reference_but_for_rounding(norm, dtype, shape):
     with np.errstate(invalid="ignore"):
         x = np.resize(ROWS, shape).astype(dtype)

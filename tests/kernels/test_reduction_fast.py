@@ -76,3 +76,13 @@ def test_long_rows_are_summed_in_pairs():
     fast, reference = both("Sum", 13, data, np.array([1]))
     assert fast.tobytes() == reference.tobytes()
     assert foldline.kernels.reduction_fast._LONGEST < data.shape[1]
+
+
+@pytest.mark.parametrize("name", ["Mean", "Sum"])
+@pytest.mark.parametrize("keepdims", [0, 1])
+def test_the_sum_of_one_element_has_the_bits_of_the_reference(name, keepdims):
+    data = np.float32([[1.5], [-0.0], [np.nan], [-np.inf]])
+    fast, reference = both(name, 11, data, axes=[1], keepdims=keepdims)
+    assert fast.shape == reference.shape
+    assert fast.tobytes() == reference.tobytes()
+    assert not np.shares_memory(fast, data)

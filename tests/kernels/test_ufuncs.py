@@ -11,6 +11,7 @@ from foldline.kernels.ufuncs import (
     bounds,
     clip,
     constant,
+    following_recipe,
     is_native,
     positive_part,
 )
@@ -172,3 +173,18 @@ def test_what_takes_more_than_ufuncs_is_left_to_the_kernel(op_type, dtype):
     x = np.ones(3, dtype)
     assert bound_ufuncs(find_kernel("", op_type, 14).function, [x], np.empty_like(x)) is None
     assert bound_ufuncs(find_kernel("", "Elu", 6).function, [x], np.empty_like(x)) is None
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("op_type", ["Relu", "Sigmoid"])
+def test_a_recipe_gives_the_bits_of_the_kernel(op_type, dtype):
+    kernel = find_kernel("", op_type, 14)
+    run = following_recipe(kernel.function, np.dtype(dtype))
+    x = np.array([[0.0, -0.0, 1.5, -2.5], [np.inf, -np.inf, np.nan, 90]], dtype)
+    expected = compute(kernel, [x.copy()])
+    out = np.full_like(x, 7)
+    assert run(x, out=out) is out
+    assert out.tobytes() == expected.tobytes()
+    assert run(x, out=x).tobytes() == expected.tobytes()
+    assert following_recipe(kernel.function, np.dtype(np.float16)) is None
+    assert following_recipe(find_kernel("", "Elu", 6).function, np.dtype(dtype)) is None

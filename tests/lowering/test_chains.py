@@ -45,6 +45,8 @@ CHAINS = [
     "a = Exp(t) b = Add(a, t) e = Mul(b, a)",
     "a = Transpose <perm = [1, 0]> (t) b = Neg(t) d = Add(b, a) e = Abs(d)",
     "a = Less(t, c) b = Cast <to = 1> (a) e = Mul(b, t)",
+    "a = Elu(t) b = Mish(a) d = Softplus(b) e = PRelu(d, r)",
+    "a = Elu(t) b = Cast <to = 11> (a) d = Elu(b) f = Cast <to = 1> (d) e = Softplus(f)",
     "a = Sigmoid(t) b = Mul(a, t) d = Clip(b, , c) e = Sqrt(d)",
 ]
 
@@ -66,6 +68,23 @@ def test_parts_give_the_bits_of_the_whole(chain: str, threads: int, parts: list[
             assert actual.tobytes() == expected.tobytes()
     assert parts
     assert set(parts) == {6}
+
+
+def test_scratch_of_calls_that_run_part_by_part_is_apart(parts: list[int]) -> None:
+    """While one thread is at one call of a part, another is at another call of its own."""
+    module = fused("""g (float[6,6] x) => (float[6,6] y) {
+        t = MatMul(x, x) a = Elu(t) b = Cast <to = 11> (a) d = Softplus(b) f = Cast <to = 1> (d)
+        y = MatMul(f, x) }""")
+    session = Session(lower(module), 1)
+    for _ in range(3):
+        session.run(None, {"x": np.ones((6, 6), np.float32)})
+    (pool,) = session.program.plans()
+    calls = [call for call in pool.plan.calls if call.span is not None and call.scratch is not None]
+    spans = [(call.span.first, call.span.last) for call in calls if call.span is not None]
+    buffers = [call.scratch.buffer for call in calls if call.scratch is not None]
+    assert len(calls) == 2
+    assert [(buffer.start, buffer.end) for buffer in buffers] == spans
+    assert parts
 
 
 def test_small_data_runs_whole(monkeypatch: pytest.MonkeyPatch) -> None:

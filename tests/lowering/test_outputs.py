@@ -46,3 +46,15 @@ def test_a_sequence_of_maps_leaves_a_session_as_it_is() -> None:
     x = np.float32([[0.25, 0.75], [1, 0]])
     for _ in range(3):
         assert session.run(None, {"x": x}) == [[{4: 0.25, 7: 0.75}, {4: 1.0, 7: 0.0}]]
+
+
+def test_sequences_of_maps_of_scalars_are_copied_map_by_map() -> None:
+    maps: list[dict[int, object]] = [{1: 2.0, 3: 4}, {1: "a"}, {}]
+    copies = copied(maps)
+    assert copies == maps
+    assert all(copy is not one for copy, one in zip(copies, maps, strict=True))
+    array = np.zeros(2)
+    mixed = copied([{1: 2.0}, {1: array}])
+    assert mixed[0] == {1: 2.0}
+    assert not np.shares_memory(mixed[1][1], array)
+    assert copied([]) == []

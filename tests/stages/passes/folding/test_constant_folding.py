@@ -365,3 +365,12 @@ def test_memory_priority_is_no_matter_of_repeated_elements() -> None:
     }""")
     ConstantFolding(memory_priority=True).run(PassContext(module))
     assert op_types(module) == ["Add", "Add"]
+
+
+def test_results_do_not_hang_on_the_order_of_memory() -> None:
+    module = inferred("g (float[257, 129] x) => (float s) { [sum] s = ReduceSum<keepdims = 0>(x) }")
+    given = np.random.default_rng(0).standard_normal((257, 129)).astype(np.float32)
+    turned = np.asarray(given, order="F")
+    expected = HostEngine().fold(named(module, "sum"), [given, None])
+    assert given.sum() != turned.sum()
+    assert HostEngine().fold(named(module, "sum"), [turned, None]) == expected

@@ -94,4 +94,5 @@ def check_bits(found: Array, wanted: Array) -> None:
     """Type, shape and every bit are the same."""
     assert found.dtype == wanted.dtype
     assert found.shape == wanted.shape
-    np.testing.assert_array_equal(found.view(np.uint8), np.ascontiguousarray(wanted).view(np.uint8))
+    stored = [np.ascontiguousarray(array).view(np.uint8) for array in (found, wanted)]
+    np.testing.assert_array_equal(*stored)

@@ -1,0 +1,118 @@
+"""Products with narrow weights in strips: values, tiles, threads, and how long strips are kept."""
+
+import gc
+
+import numpy as np
+import pytest
+
+from foldline.kernels.narrow_strips import (
+    LEAST_ROWS,
+    PIECE_BYTES,
+    NarrowProduct,
+    narrow_strips,
+    suits_narrow_strips,
+)
+from foldline.kernels.parallel import use_threads
+from foldline.kernels.strips import WIDTH
+
+SIZES = [(16, 500, 1030), (17, 300, 64), (33, 1100, 70), (64, 3900, 130), (200, 40, 127)]
+
+
+def integers(*shape, dtype=np.int8, seed=0):
+    info = np.iinfo(dtype)
+    return np.random.default_rng(seed).integers(info.min, info.max + 1, shape).astype(dtype)
+
+
+def product(a, b, zero=None, apply=None):
+    assert suits_narrow_strips(len(a), *b.shape)
+    out = np.full((len(a), b.shape[1]), np.nan, np.float32)
+    NarrowProduct(len(a), *b.shape)(a, narrow_strips(b, zero, 0, len(b)), out, apply)
+    return out
+
+
+def left(rows, k):
+    return integers(rows, k, seed=1).clip(-20, 20).astype(np.float32)
+
+
+@pytest.mark.parametrize(("rows", "k", "n"), SIZES)
+@pytest.mark.parametrize(
+    ("dtype", "zero"), [(np.int8, 0), (np.int8, -128), (np.uint8, 0), (np.uint8, 130)]
+)
+def test_products_of_any_sizes(rows, k, n, dtype, zero):
+    a, b = left(rows, k), integers(k, n, dtype=dtype)
+    wanted = a.astype(np.int64) @ (b.astype(np.int64) - zero)
+    np.testing.assert_array_equal(product(a, b, np.array(zero, dtype)), wanted)
+
+
+def test_a_zero_point_for_each_column_and_other_strides():
+    a, b = left(20, 90), integers(140, 90, dtype=np.uint8).T
+    zero = integers(140, dtype=np.uint8, seed=2)
+    wanted = a.astype(np.int64) @ (b.astype(np.int64) - zero)
+    for points in (zero, zero[None]):
+        np.testing.assert_array_equal(product(a, b, points), wanted)
+
+
+@pytest.mark.parametrize(("rows", "k", "n"), SIZES)
+def test_every_element_is_finished_once(rows, k, n):
+    a, b = left(rows, k), integers(k, n)
+
+    def apply(tile, row0, col0, rows, cols):
+        assert tile.shape == (rows, cols)
+        tile += np.arange(col0, col0 + cols) - 7 * np.arange(row0, row0 + rows)[:, None]
+
+    places = np.arange(n) - 7 * np.arange(rows)[:, None]
+    wanted = a.astype(np.int64) @ b.astype(np.int64) + places
+    np.testing.assert_array_equal(product(a, b, apply=apply), wanted)
+
+
+def test_pieces_on_two_threads():
+    k, n = 1000, 3 * PIECE_BYTES // 4000 + 5
+    a, b = left(16, k), integers(k, n)
+    with use_threads(2):
+        np.testing.assert_array_equal(product(a, b), a.astype(np.int64) @ b.astype(np.int64))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "zero", "wanted"),
+    [
+        (np.int8, None, (np.int8, None)),
+        (np.int8, 1, (np.int8, -1)),
+        (np.uint8, None, (np.uint8, None)),
+        (np.uint8, 128, (np.int8, None)),
+        (np.uint8, 130, (np.int8, -2)),
+        (np.uint8, range(100), (np.int16, None)),
+    ],
+)
+def test_a_byte_holds_the_weights_unless_zero_points_differ(dtype, zero, wanted):
+    b = integers(100, 100, dtype=dtype)
+    strips = narrow_strips(b, None if zero is None else np.array(zero, dtype), 0, 100)
+    assert (strips.whole.dtype, strips.offset) == wanted
+
+
+def test_strips_are_kept_as_long_as_the_weights():
+    b = integers(100, 128)
+    first = narrow_strips(b, None, 0, 100)
+    assert narrow_strips(b[:], np.zeros((), np.int8), 0, 100) is first
+    assert narrow_strips(b, np.ones((), np.int8), 0, 100) is not first
+    assert narrow_strips(b, None, 0, 50).whole.shape == (2, 50, WIDTH)
+    assert not np.shares_memory(first.whole, b)
+    address = b.ctypes.data
+    del b
+    gc.collect()
+    from foldline.kernels import narrow_strips as module
+
+    assert not any(key[0] == address for key in module._kept)
+
+
+def test_what_suits():
+    assert suits_narrow_strips(LEAST_ROWS, 3900, WIDTH)
+    assert not suits_narrow_strips(LEAST_ROWS - 1, 3900, WIDTH)
+    assert not suits_narrow_strips(LEAST_ROWS, 4000, WIDTH)
+    assert not suits_narrow_strips(LEAST_ROWS, 3900, WIDTH - 1)
+    assert not suits_narrow_strips(LEAST_ROWS, 0, WIDTH)
+
+
+def test_memory_to_widen_in_is_used_again_for_other_sizes():
+    for rows, k, n in (SIZES[0], SIZES[4], SIZES[3], SIZES[0]):
+        a, b = left(rows, k), integers(k, n)
+        np.testing.assert_array_equal(product(a, b), a.astype(np.int64) @ b.astype(np.int64))
