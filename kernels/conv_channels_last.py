@@ -106,7 +106,7 @@ def pointwise_step(x: Operand, w: Operand, finish: Finish = done) -> Step:
     work, columns = positions * channels * maps, strip_width(positions, channels, maps, dtype)
     wanted = -(-positions * (channels + maps) * dtype.itemsize // PIECE_BYTES)
     wanted = max(wanted, tiles_worth(work))
-    spans = even_spans(positions, min(wanted, positions // (BLOCK_ROWS if columns else LEAST_ROWS)))
+    spans = even_spans(positions, min(wanted, positions // _least_rows(columns)))
     rows = positions if len(spans) == 1 else 1
     matrix = (
         None if columns or w.value is None else packed(w.value, _by_channel.__name__, _by_channel)
@@ -158,16 +158,15 @@ def pointwise_step(x: Operand, w: Operand, finish: Finish = done) -> Step:
 def channels_last_step(x: Operand, w: Operand, window: Window, finish: Finish = done) -> Step:
     """X `(batch, channels, H, W)`, W `(maps, channels, kh, kw)`."""
     case = _Case(x.shape[0], x.shape[1], w.shape[0], window, x.dtype)
-    itemsize = case.dtype.itemsize
-    pieces = _pieces(case)
+    itemsize, positions = case.dtype.itemsize, math.prod(window.output)
+    columns = strip_width(positions, case.depth, case.maps, case.dtype)
+    pieces = _pieces(case, _least_rows(columns))
     most = max((piece.rows.stop - piece.rows.start for piece in pieces), default=0)
     deepest = max((piece.deep for piece in pieces), default=0)
     box_bytes = aligned_size((deepest, case.phases, case.width, case.channels), itemsize)
     left_bytes = aligned_size((most, window.output[1], case.depth), itemsize)
     lane_bytes = box_bytes + left_bytes
-    positions = math.prod(window.output)
     rows = positions if len(pieces) == 1 else 1
-    columns = strip_width(positions, case.depth, case.maps, case.dtype)
     products = WeightProducts(columns, matrix_product(rows, case.depth, case.maps))
     gathering = _gathering_by_channel if case.by_channel else _gathering
     pack = _by_channel if case.by_channel else _by_pixel
@@ -269,13 +268,18 @@ def _by_channel(w: Array) -> Array:
     return np.ascontiguousarray(w.reshape(len(w), math.prod(w.shape[1:])).T)
 
 
-def _pieces(case: _Case) -> list[_Piece]:
+def _least_rows(columns: int) -> int:
+    """Rows of a product, from which on a cut is worth while."""
+    return BLOCK_ROWS if columns else LEAST_ROWS
+
+
+def _pieces(case: _Case, least_rows: int) -> list[_Piece]:
     rows, columns = case.window.output
     row_bytes = columns * (case.depth + case.maps) * case.dtype.itemsize
     bands = -(-rows * row_bytes // PIECE_BYTES)
     if case.batch == 1:
         work = rows * columns * case.depth * case.maps
-        bands = max(bands, min(tiles_worth(work), rows * columns // LEAST_ROWS))
+        bands = max(bands, min(tiles_worth(work), rows * columns // least_rows))
     window = case.window
     pieces: list[_Piece] = []
     for start, stop in even_spans(rows, bands):

@@ -17,12 +17,13 @@ from functools import partial
 
 import numpy as np
 
-from foldline.kernels.block_products import block_product, in_strips, strip_width
+from foldline.kernels.block_products import Call, block_product, in_strips, strip_width
 from foldline.kernels.channels_last import contiguous_pixels, deliver, pixels
 from foldline.kernels.conv_finish import Finish, add_bias
 from foldline.kernels.packed_weights import packed
-from foldline.kernels.parallel import parallel_for
+from foldline.kernels.pixel_parts import MOST_BOUND, MakePart, Part, all_parts, bound_parts
 from foldline.kernels.registry import Array, Operand, Step
+from foldline.kernels.strips import tiles_worth
 from foldline.kernels.windows import (
     PaddedCopy,
     Window,
@@ -80,9 +81,53 @@ def winograd_step(x: Operand, w: Operand, window: Window, finish: Finish, safe: 
     ]
     lane_bytes = sum(sizes)
     shape, staged = (batch, maps, height, width), lane_scratch(len(items), lane_bytes)
+    is_cut = len(items) == 1 < tiles_worth(16 * cells * channels * maps)
     columns = strip_width(cells, channels, maps, dtype)
     pack = partial(_transformed_weights, columns)
     known = None if w.value is None else packed(w.value, f"winograd in strips of {columns}", pack)
+
+    def parts(
+        x: Array, w: Array, b: Array | None, results: Array, scratch: Array, finite: list[bool]
+    ) -> MakePart:
+        inputs, weights = pixels(x), pack(w) if known is None else known
+
+        def part(item: int, lane: int) -> Part:
+            image, start, stop = items[item]
+            rows = stop - start
+
+            def view(buffer: int, *shape: int) -> Array:
+                place = lane * lane_bytes + sum(sizes[:buffer])
+                return scratch_view(scratch, place, shape, dtype)
+
+            box = view(0, 2 * rows + 2, 2, across + 1, channels)
+            half = view(2, 4, rows, 2, across + 1, channels)
+            whole = view(1, 4, 4, rows, across, channels)
+            products = view(2, 4, 4, rows, across, maps)
+            sums = view(1, 2, 4, rows, across, maps)
+            result = results[image, 2 * start : 2 * stop]
+            flat, seen = result.reshape(-1), result.reshape(-1, maps)
+            left = whole.reshape(4, 4, -1, channels)
+            multiply = _products(columns, left, weights, products.reshape(4, 4, -1, maps))
+            steps = [
+                fill.bound(inputs[image : image + 1], box[None, :, odd])
+                for odd, fill in enumerate(fills[start, stop])
+            ]
+            steps += _input_transform(box, half, whole)
+            steps += [partial(all_parts, multiply)] if is_cut else multiply
+            steps += _output_transform(products, sums, result)
+
+            def compute() -> None:
+                for step in steps:
+                    step()
+                # A square that overflows only means the slow way.
+                finite[item] = bool(np.isfinite(np.dot(flat, flat)))
+                if b is not None:
+                    add_bias(seen, b)
+                finish(seen)
+
+            return compute
+
+        return part
 
     def run(
         x: Array,
@@ -93,55 +138,46 @@ def winograd_step(x: Operand, w: Operand, window: Window, finish: Finish, safe: 
         out: Array | None = None,
     ) -> Array:
         out = np.empty(shape, dtype) if out is None else out
-        inputs, results = pixels(x), contiguous_pixels(out, scratch, staged)
-        weights = pack(w) if known is None else known
-        is_finite = [True] * len(items)
-
-        def body(item: int, lane: int) -> None:
-            image, start, stop = items[item]
-            rows = stop - start
-            places = [lane * lane_bytes + sum(sizes[:index]) for index in range(3)]
-            box = scratch_view(scratch, places[0], (2 * rows + 2, 2, across + 1, channels), dtype)
-            for odd, fill in enumerate(fills[start, stop]):
-                fill(inputs[image : image + 1], box[None, :, odd])
-            half = scratch_view(scratch, places[2], (4, rows, 2, across + 1, channels), dtype)
-            whole = scratch_view(scratch, places[1], (4, 4, rows, across, channels), dtype)
-            _transform_input(box, half, whole)
-            left = whole.reshape(4, 4, rows * across, channels)
-            products = scratch_view(scratch, places[2], (4, 4, rows * across, maps), dtype)
-            multiply = _multiplied if columns else _multiplied_whole
-            if len(items) > 1:
-                multiply(left, weights, products)
-            else:
-                parallel_for(4, lambda u: multiply(left[u], weights[u], products[u]))
-            sums = scratch_view(scratch, places[1], (2, 4, rows, across, maps), dtype)
-            result = results[image, 2 * start : 2 * stop]
-            _transform_output(products.reshape(4, 4, rows, across, maps), sums, result)
-            flat = result.reshape(-1)
-            # A square that overflows only means the slow way.
-            is_finite[item] = bool(np.isfinite(np.dot(flat, flat)))
-            seen = result.reshape(-1, maps)
-            if b is not None:
-                add_bias(seen, b)
-            finish(seen)
-
+        results, finite = contiguous_pixels(out, scratch, staged), [True] * len(items)
         if out.size:
-            for_lanes(len(items), body)
-        if not all(is_finite):
+            make = parts(x, w, b, results, scratch, finite)
+
+            def compute(item: int, lane: int) -> None:
+                make(item, lane)()
+
+            for_lanes(len(items), compute)
+        if not all(finite):
             return safe.run(x, w, b, scratch=scratch, out=out)
         return deliver(results, out)
 
+    def bind(x: Array, w: Array, b: Array | None = None, *, scratch: Array, out: Array) -> Call:
+        results, finite = pixels(out), [True] * len(items)
+        if not out.size or len(items) > MOST_BOUND or not results.flags.c_contiguous:
+            return partial(run, x, w, b, scratch=scratch, out=out)
+        compute = bound_parts(len(items), parts(x, w, b, results, scratch, finite))
+
+        def computed() -> None:
+            compute()
+            if not all(finite):
+                safe.run(x, w, b, scratch=scratch, out=out)
+
+        return computed
+
     size = max(staged + aligned_size(shape, itemsize), safe.scratch_bytes)
-    return Step(run, size, channels_last=True)
+    return Step(run, size, True, None if known is None else bind)
 
 
-def _multiplied(left: Array, strips: Array, products: Array) -> None:
-    for call in block_product(left, strips, products):
+def _products(width: int, left: Array, weights: Array, products: Array) -> list[Call]:
+    """The calls that compute `(4, 4, tiles, maps)`, four for each row of transformed tiles."""
+    rows = zip(left, weights, products, strict=True)
+    if not width:
+        return [partial(np.matmul, *each) for each in rows]
+    return [partial(_all, block_product(*each)) for each in rows]
+
+
+def _all(calls: list[Call]) -> None:
+    for call in calls:
         call()
-
-
-def _multiplied_whole(left: Array, weights: Array, products: Array) -> None:
-    np.matmul(left, weights, out=products)
 
 
 def _bands(batch: int, channels: int, maps: int, tile_rows: int, across: int, itemsize: int) -> int:
@@ -165,33 +201,40 @@ def _transformed_weights(width: int, w: Array) -> Array:
     return in_strips(matrices, width) if width else np.ascontiguousarray(matrices)
 
 
-def _transform_input(box: Array, half: Array, whole: Array) -> None:
+def _input_transform(box: Array, half: Array, whole: Array) -> list[Call]:
     """`B' d B`: box `(row, odd, column, channel)` to whole `(4, 4, row, column, channel)`."""
     even, odd, next_even, next_odd = box[:-2:2], box[1:-1:2], box[2::2], box[3::2]
-    np.subtract(even, next_even, out=half[0])
-    np.add(odd, next_even, out=half[1])
-    np.subtract(next_even, odd, out=half[2])
-    np.subtract(odd, next_odd, out=half[3])
+    calls = _differences((even, odd, next_even, next_odd), tuple(half))
     even, odd = half[:, :, 0, :-1], half[:, :, 1, :-1]
     next_even, next_odd = half[:, :, 0, 1:], half[:, :, 1, 1:]
-    np.subtract(even, next_even, out=whole[:, 0])
-    np.add(odd, next_even, out=whole[:, 1])
-    np.subtract(next_even, odd, out=whole[:, 2])
-    np.subtract(odd, next_odd, out=whole[:, 3])
+    columns = tuple(whole[:, column] for column in range(4))
+    return calls + _differences((even, odd, next_even, next_odd), columns)
 
 
-def _transform_output(products: Array, sums: Array, out: Array) -> None:
+def _differences(d: tuple[Array, ...], into: tuple[Array, ...]) -> list[Call]:
+    """`B' d` for four rows d."""
+    return [
+        partial(np.subtract, d[0], d[2], into[0]),
+        partial(np.add, d[1], d[2], into[1]),
+        partial(np.subtract, d[2], d[1], into[2]),
+        partial(np.subtract, d[1], d[3], into[3]),
+    ]
+
+
+def _output_transform(products: Array, sums: Array, out: Array) -> list[Call]:
     """`A' m A`: products `(4, 4, row, column, map)` to the pixels of the result they make."""
+    calls = list[Call]()
     for row, sign in ((0, np.add), (1, np.subtract)):
         first, second, third = products[row : row + 3]
-        sign(first, second, out=sums[row])
-        sign(sums[row], third, out=sums[row])
+        calls.append(partial(sign, first, second, sums[row]))
+        calls.append(partial(sign, sums[row], third, sums[row]))
     for column, sign in ((0, np.add), (1, np.subtract)):
         # In place where that sum is not needed again.
-        total = sums[:, 0] if column == 0 else sums[:, 1]
-        sign(total, sums[:, column + 1], out=total)
+        total = sums[:, column]
+        calls.append(partial(sign, total, sums[:, column + 1], total))
         for row in (0, 1):
             target = out[row::2, column::2]
             rows, columns = target.shape[:2]
             seen = np.s_[row, :rows, :columns]
-            sign(total[seen], sums[:, column + 2][seen], out=target)
+            calls.append(partial(sign, total[seen], sums[:, column + 2][seen], target))
+    return calls

@@ -84,12 +84,15 @@ def all_parts(parts: list[Part]) -> None:
 
 
 def bound_parts(items: int, make: MakePart) -> Part:
-    """What runs all parts, made now."""
+    """What runs all parts; each is made once for every lane that it has been run in."""
     if items == 1:
         return make(0, 0)
-    made = [[make(item, lane) for lane in range(lanes_for(items))] for item in range(items)]
+    made: list[list[Part | None]] = [[None] * lanes_for(items) for _ in range(items)]
 
     def compute(item: int, lane: int) -> None:
-        made[item][lane]()
+        part = made[item][lane]
+        if part is None:
+            part = made[item][lane] = make(item, lane)
+        part()
 
     return lambda: for_lanes(items, compute)

@@ -2,6 +2,7 @@ import numpy as np
 import pytest
 
 import foldline.kernels.conv_winograd
+from foldline.kernels.channels_last import zeros
 from foldline.kernels.conv import conv_reference
 from foldline.kernels.conv_channels_last import channels_last_step
 from foldline.kernels.conv_finish import done
@@ -80,6 +81,24 @@ def test_special_values_reach_only_what_sees_them(special):
     result = compute(entry, (x, w, b), pads=(1, 1, 1, 1))
     wanted = conv_reference(x, w, b, pads=(1, 1, 1, 1))
     np.testing.assert_allclose(result, wanted, rtol=1e-4, atol=1e-3)
+
+
+def test_a_bound_step_takes_the_direct_way_only_while_a_result_is_not_finite():
+    x, w = normal(1, 64, 16, 16, dtype=np.float32), normal(64, 64, 3, 3, dtype=np.float32)
+    window = sliding_window(x.shape[2:], (3, 3), pads=(1, 1, 1, 1))
+    inputs, weights = Operand(x.shape, x.dtype), Operand(w.shape, w.dtype, w)
+    safe = channels_last_step(inputs, weights, window)
+    step = winograd_step(inputs, weights, window, done, safe)
+    assert step.bind is not None
+    out = zeros(x.shape, x.dtype, True)
+    compute = step.bind(x, w, out=out, scratch=aligned_bytes(step.scratch_bytes))
+    for special in (0, np.inf, 1, np.nan, 2):
+        x[0, 5, 3, 3] = special
+        compute()
+        wanted = step.run(x, w, scratch=aligned_bytes(step.scratch_bytes))
+        assert out.tobytes() == wanted.tobytes()
+        assert np.isfinite(out).all() == np.isfinite(special)
+        assert np.isfinite(out[:, :, 5:]).all()
 
 
 @pytest.mark.parametrize(
