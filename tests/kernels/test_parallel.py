@@ -1,6 +1,7 @@
 """Tiles over threads: every tile once, failures as with one thread, workers shared."""
 
 import os
+import sys
 import threading
 import time
 import warnings
@@ -8,7 +9,7 @@ import warnings
 import numpy as np
 import pytest
 
-from foldline.kernels.parallel import parallel_for, use_threads, watch_tiles
+from foldline.kernels.parallel import SWITCH_SECONDS, parallel_for, use_threads, watch_tiles
 
 THREADS = [1, 2, 3, 8]
 
@@ -141,6 +142,30 @@ def test_workers_ignore_floating_point_errors():
     with warnings.catch_warnings(), np.errstate(all="ignore"), use_threads(2):
         warnings.simplefilter("error")
         parallel_for(2, body)
+
+
+def test_python_switches_sooner_only_while_threads_share_tiles():
+    usual = sys.getswitchinterval()
+    with use_threads(1):
+        assert sys.getswitchinterval() == usual
+    first, second = use_threads(2), use_threads(2)
+    first.__enter__()
+    assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS, rel=0.01)
+    with second:
+        first.__exit__(None, None, None)
+        assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS, rel=0.01)
+    assert sys.getswitchinterval() == usual
+
+
+def test_a_switch_interval_that_is_shorter_stays():
+    usual = sys.getswitchinterval()
+    sys.setswitchinterval(SWITCH_SECONDS / 10)
+    try:
+        shorter = sys.getswitchinterval()
+        with use_threads(2):
+            assert sys.getswitchinterval() == shorter
+    finally:
+        sys.setswitchinterval(usual)
 
 
 def test_tiles_are_watched_in_any_thread():
