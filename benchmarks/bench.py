@@ -1,6 +1,6 @@
 """Time Foldline beside ONNX Runtime and the reference evaluator on the zoo and a chain.
 
-    python -m benchmarks.bench [--only id,id] [--seconds 4] [--cap 60] [--no-exact]
+    python -m benchmarks.bench [--only id,id] [--dims S=128] [--seconds 4] [--cap 60] [--no-exact]
 
 Per model one process times Foldline (O3) and ONNX Runtime (all optimisations) in turns: with one
 thread by the CPU time of the calling thread, with two by the wall clock. The reference evaluator
@@ -42,6 +42,7 @@ def main() -> None:
     """Time what was asked for; print a table and keep the numbers."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", default="", help="identifiers, with commas between")
+    parser.add_argument("--dims", default="", help="sizes of inputs, as S=128,N=2")
     parser.add_argument("--seconds", type=float, default=4.0, help="per model and thread count")
     parser.add_argument("--cap", type=float, default=60.0, help="for the reference evaluator")
     parser.add_argument("--no-exact", action="store_true", help="leave exact mode out: it is slow")
@@ -49,21 +50,27 @@ def main() -> None:
     parser.add_argument("--time", metavar="ID", help="what a child does: one model, as JSON")
     parser.add_argument("--reference", metavar="ID", help="what a child does: the evaluator")
     arguments = parser.parse_args()
+    dims = _dims(arguments.dims)
     if arguments.time:
-        print(json.dumps(time_model(arguments.time, arguments.seconds)))
+        print(json.dumps(time_model(arguments.time, arguments.seconds, dims)))
     elif arguments.exact:
-        print(json.dumps(time_exact(arguments.exact)))
+        print(json.dumps(time_exact(arguments.exact, dims)))
     elif arguments.reference:
-        print(json.dumps(time_reference(arguments.reference)))
+        print(json.dumps(time_reference(arguments.reference, dims)))
     else:
         _time_all(arguments)
 
 
-def time_model(model_id: str, seconds: float) -> dict[str, Any]:
+def _dims(said: str) -> dict[str, int]:
+    pairs = (each.split("=") for each in said.split(",") if each)
+    return {name: int(size) for name, size in pairs}
+
+
+def time_model(model_id: str, seconds: float, dims: dict[str, int]) -> dict[str, Any]:
     """Seconds a run by contender and thread count, and how far the outputs are apart."""
     import foldline
 
-    feed = bench_inputs(model_id)
+    feed = bench_inputs(model_id, **dims)
     start = time.perf_counter()
     compiled = foldline.compile(bench_path(model_id), options={"oo.level": "O3"})
     result: dict[str, Any] = {"compile_seconds": time.perf_counter() - start, "threads": {}}
@@ -79,11 +86,11 @@ def time_model(model_id: str, seconds: float) -> dict[str, Any]:
     return result
 
 
-def time_exact(model_id: str) -> dict[str, Any]:
+def time_exact(model_id: str, dims: dict[str, int]) -> dict[str, Any]:
     """Seconds of a run in exact and in fast mode by one thread, or the operators refused."""
     import foldline
 
-    feed, path = bench_inputs(model_id), bench_path(model_id)
+    feed, path = bench_inputs(model_id, **dims), bench_path(model_id)
     try:
         exact = exact_session(path, 1)
     except UnsupportedOperator as error:
@@ -93,11 +100,11 @@ def time_exact(model_id: str) -> dict[str, Any]:
     return {name: best_seconds(each, feed, CLOCKS[1]) for name, each in sessions.items()}
 
 
-def time_reference(model_id: str) -> dict[str, Any]:
+def time_reference(model_id: str, dims: dict[str, int]) -> dict[str, Any]:
     """Seconds of one run of the ONNX reference evaluator."""
     from onnx.reference import ReferenceEvaluator
 
-    evaluator, feed = ReferenceEvaluator(str(bench_path(model_id))), bench_inputs(model_id)
+    evaluator, feed = ReferenceEvaluator(str(bench_path(model_id))), bench_inputs(model_id, **dims)
     start = time.perf_counter()
     evaluator.run(None, feed)
     return {"seconds": time.perf_counter() - start}
@@ -107,15 +114,10 @@ def _time_all(arguments: argparse.Namespace) -> None:
     installed("onnxruntime")
     results: dict[str, Any] = {}
     for model_id in tracked(bench_models(arguments.only), "timing"):
-        seconds = str(arguments.seconds)
-        row = in_child(
-            "benchmarks.bench", "--time", model_id, "--seconds", seconds, seconds=TIMEOUT
-        )
-        row["reference"] = in_child(
-            "benchmarks.bench", "--reference", model_id, seconds=arguments.cap
-        )
+        row = _child(arguments, "--time", model_id, TIMEOUT)
+        row["reference"] = _child(arguments, "--reference", model_id, arguments.cap)
         if not arguments.no_exact:
-            row["exact"] = in_child("benchmarks.bench", "--exact", model_id, seconds=TIMEOUT)
+            row["exact"] = _child(arguments, "--exact", model_id, TIMEOUT)
         results[model_id] = row
         print(f"{model_id}: {row.get('failure', 'timed')}", flush=True)
     headers = ["model", "1 thread ms", "ORT ms", "ratio", "2 threads ms", "ORT ms", "ratio"]
@@ -132,6 +134,11 @@ def _time_all(arguments: argparse.Namespace) -> None:
     if costs:
         print(f"exact / fast, 1 thread: {geometric_mean(costs):.2f} over {len(costs)} models")
     write_results("bench", {"versions": versions("onnx", "numpy"), "models": results})
+
+
+def _child(arguments: argparse.Namespace, task: str, model_id: str, cap: float) -> dict[str, Any]:
+    said = ("--dims", arguments.dims, "--seconds", str(arguments.seconds))
+    return in_child("benchmarks.bench", task, model_id, *said, seconds=cap)
 
 
 def _ratio(row: dict[str, Any], threads: int) -> float | None:

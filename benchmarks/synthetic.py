@@ -65,6 +65,6 @@ def bench_path(model_id: str) -> Path:
     return path
 
 
-def bench_inputs(model_id: str) -> dict[str, Any]:
-    """The inputs of a model, by name."""
-    return SYNTHETIC[model_id]()[1] if model_id in SYNTHETIC else make_inputs(model_id)
+def bench_inputs(model_id: str, **dims: int) -> dict[str, Any]:
+    """The inputs of a model, by name; `dims` are sizes for those of the zoo that have them."""
+    return SYNTHETIC[model_id]()[1] if model_id in SYNTHETIC else make_inputs(model_id, **dims)

@@ -18,7 +18,7 @@ from benchmarks.common import geometric_mean, in_child, installed, ort_session, 
 from benchmarks.zoo import model_path
 from benchmarks.zoo_inputs import make_inputs
 
-LARGEST = "rxnmap,eeg_spindle_unet,light_vgg19,light_resnet50,light_densenet121"
+LARGEST = "rxnmap,eeg_spindle_unet,light_vgg19,light_resnet50,ddddocr_det"
 TIMEOUT = 600.0
 
 
