@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from typing import Any, TypeAlias, cast
 
 import numpy as np
@@ -18,6 +19,7 @@ from foldline.dialects.onnx.types import (
     element_type,
 )
 from foldline.kernels.registry import Array
+from foldline.lowering.plans import Key, key_of
 from foldline.lowering.program import Port
 from foldline.support.dtypes import BY_NUMPY
 from foldline.support.errors import InvalidArgumentError
@@ -31,16 +33,33 @@ class Feed:
         self._ports = tuple(ports)
         self._names = tuple(port.name for port in ports)
         self._tensors = [_tensor_type(port.type) for port in ports]
+        self._latest: tuple[list[_Signature], Key | None] = [], None
+        """Arrays that were as they should be when they were looked at last, and their key."""
 
-    def checked(self, feed: Mapping[str, Any]) -> list[Any]:
-        """The inputs in order, defaults filled in.
+    def checked(self, feed: Mapping[str, Any]) -> tuple[list[Any], Key | None]:
+        """The inputs in order, defaults filled in, and the key of their plan where it is known.
 
         Raises InvalidArgumentError for a name the model does not have, an input that is missing,
         or a value of another kind, dtype, rank or size than the model says.
         """
-        values = [feed.get(name) for name in self._names]
-        if len(feed) == len(values) and all(map(_is_as_it_should, values, self._tensors)):
-            return values
+        is_in_order = tuple(feed) == self._names
+        values = [*feed.values()] if is_in_order else [feed.get(name) for name in self._names]
+        is_full = is_in_order or len(feed) == len(values)
+        latest, key = self._latest
+        try:
+            # What is like the last time needs no further look, which takes as long again.
+            if is_full and [*map(_signature, values)] == latest:
+                return values, key
+        except AttributeError:
+            return self._converted(values, feed), None
+        if not is_full or not all(map(_is_as_it_should, values, self._tensors)):
+            return self._converted(values, feed), None
+        key = key_of(values)
+        self._latest = [*map(_signature, values)], key
+        return values, key
+
+    def _converted(self, values: Sequence[Any], feed: Mapping[str, Any]) -> list[Any]:
+        """The long way, for all that are not arrays as they should be."""
         for name in feed:
             if name not in self._names:
                 raise InvalidArgumentError(f"no input {name!r}{did_you_mean(name, self._names)}")
@@ -50,6 +69,10 @@ class Feed:
             for value, (port, tensor) in zip(values, pairs, strict=True)
         ]
 
+
+_signature = attrgetter("__class__", "dtype", "shape", "flags.c_contiguous")
+"""All that is asked of an array."""
+_Signature: TypeAlias = tuple[type, np.dtype[Any], tuple[int, ...], bool]
 
 _TensorType: TypeAlias = tuple[np.dtype[Any], int, tuple[tuple[int, int], ...]]
 """Dtype, rank, and the axes whose size is known with that size."""

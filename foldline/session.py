@@ -10,7 +10,7 @@ from typing import Any
 
 from foldline.dialects.onnx.types import Dim, dims_of
 from foldline.feed import Feed, type_text
-from foldline.kernels.blas import one_blas_thread
+from foldline.kernels.blas import limit_blas, one_blas_thread, unlimit_blas
 from foldline.kernels.parallel import threads_in_use, use_threads
 from foldline.lowering.memory import Memory
 from foldline.lowering.profile import RUNS_TO_PLAN, Profile, Recorder
@@ -74,13 +74,16 @@ class Session:
         Raises InvalidArgumentError naming the input or output that does not fit, KernelFailed.
         """
         wanted = None if output_names is None else [self._position(name) for name in output_names]
-        inputs = self._feed.checked(feed)
-        with one_blas_thread():
+        inputs, key = self._feed.checked(feed)
+        limit_blas()
+        try:
             # To set what is set already would take half a microsecond.
             if threads_in_use() == self.threads:
-                return self.program.run(inputs, wanted)
+                return self.program.run(inputs, wanted, key)
             with use_threads(self.threads):
-                return self.program.run(inputs, wanted)
+                return self.program.run(inputs, wanted, key)
+        finally:
+            unlimit_blas()
 
     def values(self, feed: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
         """Values by name, intermediate ones too, from one run without plan; for debugging.
@@ -91,7 +94,7 @@ class Session:
         for name in names:
             if name not in known:
                 raise InvalidArgumentError(f"no value {name!r}{did_you_mean(name, known)}")
-        inputs = self._feed.checked(feed)
+        inputs, _ = self._feed.checked(feed)
         with one_blas_thread(), use_threads(self.threads):
             return self.program.values(inputs, names)
 
@@ -103,7 +106,7 @@ class Session:
         """
         if repeat < 1:
             raise InvalidArgumentError(f"repeat must be at least 1, got {repeat}")
-        inputs = self._feed.checked(feed)
+        inputs, _ = self._feed.checked(feed)
         recorder, plain = Recorder(), list[float]()
         with one_blas_thread(), use_threads(self.threads):
             for _ in range(RUNS_TO_PLAN):

@@ -1,45 +1,34 @@
-"""Products with a matrix of weights, in blocks that OpenBLAS multiplies where they lie.
-
-Built for AVX-512, OpenBLAS multiplies small matrices without packing them first. Weights are cut
-into strips of columns, each in memory of its own, and rows into blocks, so that every pair is
-small: all together take 0.75 to 0.95 of the time of one call, whatever its size. Other builds pack
-at every call, and there one call is best.
-"""
+"""Products of rows with a matrix of weights in strips, see `foldline.kernels.small_products`."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache, partial
-from typing import Any, TypeAlias
+from functools import partial
+from typing import Any
 
 import numpy as np
 
-from foldline.kernels.blas import architectures
 from foldline.kernels.epilogue import Apply
 from foldline.kernels.packed_weights import packed
 from foldline.kernels.registry import Array
+from foldline.kernels.small_products import (
+    SMALL_WORK,
+    Call,
+    block_product,
+    in_strips,
+    multiplies_in_place,
+)
 from foldline.kernels.tiled_products import BLOCK, Product
 
-SMALL_WORK = 1_000_000
-"""So many multiply-adds a product has at most that OpenBLAS takes for small."""
 STRIPS = ((64, 32), (32, 12))
 """Columns of a strip, four vectors of 16 or two, and the least rows of a block for each."""
 MOST_COLUMNS, LEAST_ROWS = 128, 32
 """So many columns are one strip where a block has so many rows."""
 MOST_TWICE = 10
 """One in so many columns may be computed twice, for a last strip that ends with the matrix."""
-IN_PLACE = frozenset(("SkylakeX", "Cooperlake", "SapphireRapids"))
-
-Call: TypeAlias = Callable[[], object]
 
 _SINGLE = np.dtype(np.float32)
-
-
-@lru_cache(maxsize=1)
-def multiplies_in_place() -> bool:
-    """Whether the OpenBLAS at work has kernels for small matrices."""
-    return IN_PLACE.issuperset(architectures()) and bool(architectures())
 
 
 def strip_width(rows: int, k: int, n: int, dtype: np.dtype[Any]) -> int:
@@ -60,46 +49,6 @@ def strip_width(rows: int, k: int, n: int, dtype: np.dtype[Any]) -> int:
         if n >= width and rows_of_block * k * width <= SMALL_WORK and twice * MOST_TWICE <= n:
             return width
     return n if can_be_one else 0
-
-
-def in_strips(weights: Array, width: int) -> Array:
-    """`(..., k, n)` as `(..., strips, k, width)`, contiguous.
-
-    Where n is no multiple of the width, the last strip ends with the matrix, and its first columns
-    are those of another strip too: BLAS sums in another order for fewer columns.
-    """
-    *stack, k, n = weights.shape
-    whole = n // width * width
-    strips = weights[..., :whole].reshape(*stack, k, n // width, width).swapaxes(-3, -2)
-    if whole < n:
-        strips = np.concatenate((strips, weights[..., None, :, n - width :]), axis=-3)
-    return np.ascontiguousarray(strips)
-
-
-def block_product(a: Array, strips: Array, out: Array) -> list[Call]:
-    """The calls that compute `out[..., m, n] = a[..., m, k] @ b[..., k, n]`."""
-    k, width = strips.shape[-2:]
-    m, n = out.shape[-2:]
-    count = n // width
-    blocks = max(1, -(-m * k * width // SMALL_WORK))
-    rows, longer = divmod(m, blocks)
-    edge, calls = longer * (rows + 1), list[Call]()
-    for start, number, size in ((0, longer, rows + 1), (edge, blocks - longer, rows)):
-        if number:
-            place = np.s_[..., start : start + number * size, :]
-            calls.append(_blocks(a[place], strips[..., :count, :, :], out[place], number, size))
-    if count < strips.shape[-3]:
-        calls += block_product(a, strips[..., count:, :, :], out[..., n - width :])
-    return calls
-
-
-def _blocks(a: Array, strips: Array, out: Array, number: int, rows: int) -> Call:
-    """A call for some blocks of so many rows."""
-    *stack, count, k, width = strips.shape
-    left = a.reshape(*stack, 1, number, rows, k)
-    result = out[..., : count * width].reshape(*stack, number, rows, count, width)
-    by_strip = np.moveaxis(result, -2, -4)
-    return partial(np.matmul, left, strips[..., None, :, :], out=by_strip)
 
 
 @dataclass(frozen=True)

@@ -131,7 +131,7 @@ def _plain_step(weights: Array, weight_scale: Array, batch: int) -> Step:
     def step(projected: Array, state: State) -> State:
         last, c = state
         codes, scale = centred_codes(last)
-        np.matmul(codes, weights, gates)
+        np.dot(codes, weights, gates)  # For one row a tenth faster than numpy.matmul.
         np.add(gates, _ZERO, gates)  # Integers have no -0.
         np.multiply(gates, scale * weight_scale, gates)
         np.add(gates, projected, gates)

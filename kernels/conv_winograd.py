@@ -17,12 +17,13 @@ from functools import partial
 
 import numpy as np
 
-from foldline.kernels.block_products import Call, block_product, in_strips, strip_width
+from foldline.kernels.block_products import strip_width
 from foldline.kernels.channels_last import contiguous_pixels, deliver, pixels
 from foldline.kernels.conv_finish import Finish, add_bias
 from foldline.kernels.packed_weights import packed
 from foldline.kernels.pixel_parts import MOST_BOUND, MakePart, Part, all_parts, bound_parts
 from foldline.kernels.registry import Array, Operand, Step
+from foldline.kernels.small_products import Call, block_product, in_strips
 from foldline.kernels.strips import tiles_worth
 from foldline.kernels.windows import (
     PaddedCopy,

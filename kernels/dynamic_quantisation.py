@@ -92,8 +92,8 @@ def _range(x: Array) -> tuple[Array, int, bool] | None:
 
 def _codes(x: Array, scale: Array, point: int, has_excess: bool) -> Array:
     """`code - zero_point`; rounding is monotonous, so only the ends may lie beyond the codes."""
-    codes = np.atleast_1d(np.divide(x, scale))
-    np.rint(codes, out=codes)
+    codes = np.divide(x, scale).reshape(x.shape or 1)
+    np.rint(codes, codes)
     if has_excess:
         clip(codes, np.array(-point, np.float32), np.array(MOST_CODE - point, np.float32), codes)
     return codes

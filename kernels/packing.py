@@ -22,7 +22,7 @@ from foldline.kernels.epilogue import Apply
 from foldline.kernels.exact_products import product
 from foldline.kernels.parallel import parallel_for
 from foldline.kernels.registry import Array
-from foldline.kernels.tiled_products import Tile, by_rows, flat_product, product_tiles
+from foldline.kernels.tiled_products import Tile, by_rows, flat_product, flat_tiles
 
 Span: TypeAlias = "slice[int, int, None]"
 
@@ -89,7 +89,7 @@ def unpack_b(path: Path, packed: Array, n: int, k: int) -> Array:
 def tiles_of(path: Path, m: int, k: int, n: int) -> tuple[Tile, ...]:
     """The tiles of a product; k matters to BLAS only, where it says how large a tile should be."""
     if path.width is None:
-        return product_tiles(m, k, n)
+        return flat_tiles(m, k, n)
     side = TILE_STRIPS * path.width
     return tuple(
         Tile(row, column, min(TILE_ROWS, m - row), min(side, n - column))

@@ -25,27 +25,33 @@ SWITCH_SECONDS = 1e-4
 Tiles are calls of 10 to 100 µs that let go of it and are done before a sleeping thread has woken:
 with Python's 5 ms it sleeps through them all, and two threads take 5 to 15 % longer."""
 
-_current = threading.local()
+
+class _Current(threading.local):
+    """What holds for a thread; a default of the class is read in a sixth of getattr's time."""
+
+    count = 1
+    watch: Callable[[float, float], None] | None = None
+
+
+_current = _Current()
 
 
 class _Switching:
-    """The interpreter's switch interval: shortened by the first that asks, put back by the last."""
+    """The interpreter's switch interval: shortened by the first to enter, put back by the last."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._users = 0
         self._usual = 0.0
 
-    def shorten(self) -> None:
-        """Until `put_back` has been called as often."""
+    def __enter__(self) -> None:
         with self._lock:
             if not self._users:
                 self._usual = sys.getswitchinterval()
                 sys.setswitchinterval(min(self._usual, SWITCH_SECONDS))
             self._users += 1
 
-    def put_back(self) -> None:
-        """What was there before is there again when all have called."""
+    def __exit__(self, *failure: object) -> None:
         with self._lock:
             self._users -= 1
             if not self._users:
@@ -56,10 +62,7 @@ _switching = _Switching()
 
 
 class use_threads:
-    """Let `parallel_for` calls made by this thread, inside the block, use `count` threads.
-
-    With more than one, Python switches between threads sooner than usual inside the block.
-    """
+    """Let `parallel_for` calls made by this thread, inside the block, use `count` threads."""
 
     __slots__ = ("_count", "_previous")
 
@@ -68,20 +71,16 @@ class use_threads:
         self._previous = 1
 
     def __enter__(self) -> None:
-        self._previous = getattr(_current, "count", 1)
+        self._previous = _current.count
         _current.count = self._count
-        if self._count > 1:
-            _switching.shorten()
 
     def __exit__(self, *failure: object) -> None:
         _current.count = self._previous
-        if self._count > 1:
-            _switching.put_back()
 
 
 def threads_in_use() -> int:
     """How many threads serve the `parallel_for` calls of this thread."""
-    return getattr(_current, "count", 1)
+    return _current.count
 
 
 class watch_tiles:
@@ -94,7 +93,7 @@ class watch_tiles:
         self._previous: Callable[[float, float], None] | None = None
 
     def __enter__(self) -> None:
-        self._previous = getattr(_current, "watch", None)
+        self._previous = _current.watch
         _current.watch = self._watch
 
     def __exit__(self, *failure: object) -> None:
@@ -107,20 +106,21 @@ def parallel_for(tiles: int, body: Callable[[int], None]) -> None:
     Where tiles fail, the error of the lowest is raised, after all that began have ended. Workers
     that serve another call are not waited for.
     """
-    watch = getattr(_current, "watch", None)
+    watch = _current.watch
     if watch is not None and tiles > 1:
         body = partial(_timed, watch, body)
-    threads = min(getattr(_current, "count", 1), tiles)
+    threads = min(_current.count, tiles)
     if threads <= 1:
         for tile in range(tiles):
             body(tile)
         return
     queue = iter(range(tiles))
-    shares = [worker.begin(_Share(body, queue)) for worker in _free_workers(threads - 1)]
-    own = _Share(body, queue)
-    own.run()
-    for share in shares:
-        share.ended.acquire()
+    with _switching:
+        shares = [worker.begin(_Share(body, queue)) for worker in _free_workers(threads - 1)]
+        own = _Share(body, queue)
+        own.run()
+        for share in shares:
+            share.ended.acquire()
     failed = [(each.tile, each.error) for each in (own, *shares) if each.error is not None]
     if failed:
         raise min(failed, key=itemgetter(0))[1]

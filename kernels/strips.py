@@ -1,23 +1,29 @@
-"""Products of a few rows with one matrix, which is cut into strips of columns.
+"""Products of rows with one matrix, which is cut into strips of columns.
 
-OpenBLAS multiplies small matrices where they lie; larger ones it packs first, at every call, which
-for a few rows costs about as much as the product. So B is cut into strips of columns, each in
-memory of its own, and A into blocks of rows, so that every pair is small: 1.2 to 2 times as fast as
-one call. Strips of a constant matrix are made once for all products with it.
+Where OpenBLAS multiplies small matrices where they lie, see `foldline.kernels.small_products`, that
+is 1.1 to 2 times as fast as one call. Strips of a constant matrix are made once for all products
+with it.
 """
 
 from __future__ import annotations
 
 import weakref
 from collections.abc import Callable, Hashable
+from functools import partial
 from itertools import pairwise
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from foldline.kernels.epilogue import Apply
 from foldline.kernels.parallel import parallel_for
 from foldline.kernels.registry import Array
+from foldline.kernels.small_products import (
+    SMALL_WORK,
+    block_product,
+    in_strips,
+    multiplies_in_place,
+)
 from foldline.kernels.windows import even_spans
 
 TILE_WORK = 6 << 20
@@ -30,14 +36,23 @@ MOST_TILES = 8
 
 WIDTH = 64
 """Columns of a strip: four vectors of 16."""
-SMALL_WORK = 1_000_000
-"""So many multiply-adds a product has at most that OpenBLAS takes for small."""
 LEAST_BLOCK = 4
 """Rows of a block from which a strip is worth reading."""
-MOST_ROWS = 64
-"""With more rows packing matters less than the calls."""
+LEAST_TILE_ROWS = 128
+"""Rows of a tile at least, where rows are cut: each goes through all strips."""
+BLOCK = 16
+"""Columns that BLAS takes at once."""
 
 _SINGLE = np.dtype(np.float32)
+
+
+class Tile(NamedTuple):
+    """A part of a matrix."""
+
+    row0: int
+    col0: int
+    rows: int
+    cols: int
 
 
 def tiles_worth(work: int) -> int:
@@ -49,9 +64,10 @@ def suits_strips(rows: int, k: int, n: int, dtype: np.dtype[Any] = _SINGLE) -> b
     """Whether strips are faster: a single row is a product of its own kind in BLAS."""
     return (
         dtype == _SINGLE
-        and 1 < rows <= MOST_ROWS
+        and rows > 1
         and n >= WIDTH
         and LEAST_BLOCK * k * WIDTH <= SMALL_WORK < rows * k * n
+        and multiplies_in_place()
     )
 
 
@@ -59,13 +75,12 @@ class Strips:
     """A matrix `(k, n)` in strips: copies, which do not keep it alive."""
 
     def __init__(self, b: Array):
-        k, n = b.shape
-        count = n // WIDTH
-        by_strip = b[:, : count * WIDTH].reshape(k, count, WIDTH).transpose(1, 0, 2)
-        self.whole = by_strip.copy()
+        n = b.shape[1]
+        rest = n % WIDTH
+        self.whole = in_strips(b[:, : n - rest], WIDTH)
         """`(count, k, WIDTH)`"""
-        self.last = b[:, n - WIDTH :].copy()
-        """The strip that ends with the matrix: BLAS sums in another order for fewer columns."""
+        self.last = b[None, :, n - -(-rest // BLOCK) * BLOCK :].copy()
+        """A strip that ends with the matrix: BLAS sums in another order for parts of a block."""
 
 
 _kept: dict[Hashable, tuple[weakref.ref[Array], Strips]] = {}
@@ -81,19 +96,25 @@ def strips_of(b: Array) -> Strips:
     if found is not None and found[0]() is owner:
         return found[1]
     strips = Strips(b)
-    _kept[key] = weakref.ref(owner, lambda _: _kept.pop(key, None)), strips
+    _kept[key] = weakref.ref(owner, partial(_kept.pop, key)), strips
     return strips
+
+
+def strip_tiles(rows: int, k: int, n: int) -> tuple[Tile, ...]:
+    """The tiles of a product in strips: whole rows, or strips with all their rows."""
+    tiles = tiles_worth(rows * k * n)
+    if rows > n:
+        spans = even_spans(rows, min(tiles, rows // LEAST_TILE_ROWS))
+        return tuple(Tile(top, 0, bottom - top, n) for top, bottom in spans)
+    edges = [first * WIDTH for first, _ in even_spans(n // WIDTH, tiles)]
+    return tuple(Tile(0, start, rows, stop - start) for start, stop in pairwise([*edges, n]))
 
 
 class StripProduct:
     """Computes `out[rows, n] = a[rows, k] @ b[k, n]` where `suits_strips` says so."""
 
     def __init__(self, rows: int, k: int, n: int):
-        count = -(-rows // (SMALL_WORK // (k * WIDTH)))
-        # Of equal size up to one row, for BLAS sums in another order for one row alone.
-        edges = [rows * block // count for block in range(count + 1)]
-        self._spans = list(pairwise(edges))
-        self._tiles = even_spans(n // WIDTH, tiles_worth(rows * k * n))
+        self._tiles = strip_tiles(rows, k, n)
 
     def __call__(self, a: Array, b: Strips, out: Array, apply: Apply | None = None) -> None:
         """`apply` is called for each tile once it is finished, see `foldline.kernels.epilogue`."""
@@ -101,39 +122,31 @@ class StripProduct:
 
     def bound(self, a: Array, b: Strips, out: Array, apply: Apply | None) -> Callable[[], None]:
         """What computes on arrays that do not move: views of them take 10 to 20 µs to make."""
-        parts = [self._tile(a, b, out, apply, *tile) for tile in self._tiles]
-        if out.shape[1] % WIDTH:
-            parts.append(self._rest(a, b, out, apply))
+        parts = [_tile(a, b, out, apply, tile) for tile in self._tiles]
         return lambda: parallel_for(len(parts), lambda index: parts[index]())
 
-    def _tile(
-        self, a: Array, b: Strips, out: Array, apply: Apply | None, first: int, last: int
-    ) -> Callable[[], None]:
-        start, stop = first * WIDTH, last * WIDTH
-        part, strips = out[:, start:stop], b.whole[first:last]
-        products: list[tuple[Array, Array]] = []
-        for top, bottom in self._spans:
-            by_strip = part[top:bottom].reshape(bottom - top, last - first, WIDTH)
-            products.append((a[top:bottom], by_strip.transpose(1, 0, 2)))
 
-        def compute() -> None:
-            for rows, result in products:
-                np.matmul(rows, strips, result)
-            if apply is not None:
-                apply(part, 0, start, len(part), stop - start)
+def _tile(a: Array, b: Strips, out: Array, apply: Apply | None, tile: Tile) -> Callable[[], None]:
+    top, start, rows, columns = tile
+    stop, rest = start + columns, columns % WIDTH
+    left, part = a[top : top + rows], out[top : top + rows, start:stop]
+    strips = b.whole[start // WIDTH : stop // WIDTH]
+    calls = block_product(left, strips, part[:, : columns - rest])
+    if rest:
+        calls.append(partial(_rest, left, b.last, part[:, -rest:]))
 
-        return compute
+    def compute() -> None:
+        for call in calls:
+            call()
+        if apply is not None:
+            apply(part, *tile)
 
-    def _rest(self, a: Array, b: Strips, out: Array, apply: Apply | None) -> Callable[[], None]:
-        """The columns that are no strip of their own."""
-        rows, n = out.shape
-        width = n % WIDTH
-        part = out[:, n - width :]
+    return compute
 
-        def compute() -> None:
-            for top, bottom in self._spans:
-                part[top:bottom] = np.matmul(a[top:bottom], b.last)[:, -width:]
-            if apply is not None:
-                apply(part, 0, n - width, rows, width)
 
-        return compute
+def _rest(a: Array, last: Array, out: Array) -> None:
+    """The columns that are no strip of their own."""
+    strip = np.empty((len(a), last.shape[-1]), a.dtype)
+    for call in block_product(a, last, strip):
+        call()
+    np.copyto(out, strip[:, -out.shape[1] :])

@@ -1,8 +1,8 @@
 """Products of two matrices in tiles chosen from their shapes alone.
 
 The cut follows the longer side of the result, because BLAS packs the other operand anew for every
-tile. MatMul, Gemm and the fused Linear are one function of the same tiles, so they agree bit for
-bit.
+tile; where it packs none, `foldline.kernels.strips` does the same. MatMul, Gemm and the fused
+Linear are one function of the same tiles, so they agree bit for bit.
 
 BLAS sums in another order where an operand is given column by column, so that the last bits would
 hang on how an operand came to be. Such operands are copied first: only shapes decide.
@@ -13,7 +13,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 
@@ -21,8 +21,11 @@ from foldline.kernels.epilogue import Apply
 from foldline.kernels.parallel import parallel_for
 from foldline.kernels.registry import Array
 from foldline.kernels.strips import (
+    BLOCK,
     StripProduct,
     Strips,
+    Tile,
+    strip_tiles,
     strips_of,
     suits_strips,
     tiles_worth,
@@ -30,19 +33,8 @@ from foldline.kernels.strips import (
 from foldline.kernels.windows import even_spans
 
 LEAST_TILE_SIDE = 128
-BLOCK = 16
-"""Columns that BLAS takes at once when it multiplies a row with a matrix."""
 
 _SINGLE = np.dtype(np.float32)
-
-
-class Tile(NamedTuple):
-    """A part of a matrix."""
-
-    row0: int
-    col0: int
-    rows: int
-    cols: int
 
 
 class Product(Protocol):
@@ -81,6 +73,11 @@ def matrix_product(m: int, k: int, n: int) -> Product:
         parallel_for(len(tiles), compute)
 
     return in_tiles
+
+
+def flat_tiles(m: int, k: int, n: int) -> tuple[Tile, ...]:
+    """The tiles of a `flat_product` in float32."""
+    return strip_tiles(m, k, n) if suits_strips(m, k, n) else product_tiles(m, k, n)
 
 
 def flat_product(

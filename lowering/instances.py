@@ -21,6 +21,7 @@ from foldline.kernels.ufuncs import UFUNCS, bound_ufuncs, following_recipe
 from foldline.lowering.chains import tiled
 from foldline.lowering.kernel_errors import KernelErrors
 from foldline.lowering.negation import negation_taken_over
+from foldline.lowering.outputs import handing_out
 from foldline.lowering.planned_call import Place, PlannedCall
 from foldline.lowering.specialise import Plan
 from foldline.lowering.steps import BoundCall, Frame, Run, reader
@@ -39,13 +40,20 @@ Outputs = TypeVar("Outputs")
 Watch = Callable[[Sequence[BoundCall], Iterator[BoundStep], Frame], None]
 """Runs the steps itself; the calls tell what each step belongs to."""
 
-_current = threading.local()
+
+class _Current(threading.local):
+    """What holds for a thread; a default of the class is read in a sixth of getattr's time."""
+
+    watch: Watch | None = None
+
+
+_current = _Current()
 
 
 @contextmanager
 def watch_steps(watch: Watch) -> Generator[None]:
     """Let `watch` run the steps of all plans, of bodies too, that this thread runs in the block."""
-    previous = getattr(_current, "watch", None)
+    previous = _current.watch
     _current.watch = watch
     try:
         yield
@@ -69,9 +77,10 @@ class Instance:
         self._steps: list[tuple[Any, ...]] = []
         """Functions, each with its arguments."""
         self._calls: list[BoundCall] = []
+        self._errors = KernelErrors(self._calls, self._steps, self._frame)
         # Entering a context that is quiet takes a sixth of the time of np.errstate.
-        self._quiet = Context()
-        self._quiet.run(set_ufuncs)
+        self.context = Context()
+        self.context.run(set_ufuncs)
         inputs = range(plan.inputs.start, plan.inputs.stop)
         for position, planned in enumerate(plan.calls):
             steps = self._bind(planned)
@@ -86,22 +95,21 @@ class Instance:
             self._add(plan.calls[position - 1] if position else None, planned, steps)
 
     def run(self, inputs: Sequence[Any], take: Callable[[Frame], Outputs]) -> Outputs:
-        """What `take` makes of the frame once it has run. Raises KernelFailed, PlanBroken."""
-        return self._quiet.run(self._run, inputs, take)
+        """What `take` makes of the frame once it has run; to be called in the instance's context.
 
-    def _run(self, inputs: Sequence[Any], take: Callable[[Frame], Outputs]) -> Outputs:
+        Raises KernelFailed, PlanBroken.
+        """
         frame, plan = self._frame, self._plan
         frame[plan.inputs] = inputs
         try:
-            iterator = iter(self._steps)
-            with KernelErrors(self._calls, iterator, frame):
-                watch: Watch | None = getattr(_current, "watch", None)
-                if watch is not None:
-                    watch(self._calls, starmap(partial, iterator), frame)
-                _exhaust(starmap(call_with, iterator))
+            with self._errors as steps:
+                if _current.watch is not None:
+                    _current.watch(self._calls, starmap(partial, steps), frame)
+                _exhaust(starmap(call_with, steps))
             return take(frame)
         finally:
-            _clear(frame, plan.moving)
+            for slot in plan.moving:
+                frame[slot] = None
 
     def _add(
         self, before: PlannedCall | None, planned: PlannedCall, steps: Sequence[BoundStep]
@@ -185,6 +193,7 @@ def _allocating(planned: PlannedCall, run: Callable[..., Any]) -> Run:
     compute = _reading(run, call.inputs)
     expected = tuple(zip(call.results, shapes, strict=True))
     first, shape = expected[0]
+    second, second_shape = expected[-1]
 
     def run_and_check_one(frame: Frame) -> None:
         value = compute(frame)
@@ -195,6 +204,17 @@ def _allocating(planned: PlannedCall, run: Callable[..., Any]) -> Run:
         if frame[first].shape != shape:
             raise PlanBroken
 
+    def run_and_check_two(frame: Frame) -> None:
+        # A kernel may give more than the node has names for.
+        one, two, *_ = compute(frame)
+        are_arrays = type(one) is np.ndarray and type(two) is np.ndarray
+        if are_arrays and one.flags.c_contiguous and two.flags.c_contiguous:
+            frame[first], frame[second] = one, two
+        else:
+            call.store(frame, (one, two))
+        if frame[first].shape != shape or frame[second].shape != second_shape:
+            raise PlanBroken
+
     def run_and_check(frame: Frame) -> None:
         for (slot, shape), result in zip(expected, compute(frame), strict=False):
             if type(result) is not np.ndarray or not result.flags.c_contiguous:
@@ -203,7 +223,8 @@ def _allocating(planned: PlannedCall, run: Callable[..., Any]) -> Run:
             if result.shape != shape:
                 raise PlanBroken
 
-    return run_and_check_one if len(expected) == 1 else run_and_check
+    # To go over two results takes twice the time of naming them.
+    return {1: run_and_check_one, 2: run_and_check_two}.get(len(expected), run_and_check)
 
 
 def _ufunc_of(run: Callable[..., Any], dtype: np.dtype[Any]) -> Callable[..., Any] | None:
@@ -244,6 +265,8 @@ class Pool:
 
     def __init__(self, plan: Plan):
         self.plan = plan
+        self.hand_out = handing_out(plan.outputs, plan.owned)
+        """Takes all outputs for the caller."""
         self.idle: list[Instance] = []
 
     def run(self, inputs: Sequence[Any], take: Callable[[Frame], Outputs]) -> Outputs:
@@ -253,7 +276,7 @@ class Pool:
         except IndexError:
             instance = Instance(self.plan)
         try:
-            return instance.run(inputs, take)
+            return instance.context.run(instance.run, inputs, take)
         finally:
             if len(self.idle) < MOST_IDLE:
                 self.idle.append(instance)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import length_hint
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any, Generic, TypeVar, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -16,22 +16,27 @@ if TYPE_CHECKING:
     from foldline.lowering.steps import BoundCall
 
 
-class KernelErrors:
-    """Context of a loop over steps.
+T = TypeVar("T")
+
+
+class KernelErrors(Generic[T]):
+    """Context of a loop over the steps that it gives, which may be entered again.
 
     The iterator knows by itself how far the loop came, so steps need not say so. Kernels may
     raise anything; errors that say where already are passed on, with the node around them.
     """
 
-    __slots__ = ("_calls", "_frame", "_iterator")
+    __slots__ = ("_calls", "_frame", "_iterator", "_steps")
 
-    def __init__(self, calls: Sequence[BoundCall], iterator: Iterator[Any], frame: Sequence[Any]):
+    def __init__(self, calls: Sequence[BoundCall], steps: Iterable[T], frame: Sequence[Any]):
         self._calls = calls
-        self._iterator = iterator
+        self._steps = steps
         self._frame = frame
+        self._iterator = iter(steps)
 
-    def __enter__(self) -> None:
-        return None
+    def __enter__(self) -> Iterator[T]:
+        self._iterator = iterator = iter(self._steps)
+        return iterator
 
     def __exit__(
         self,
@@ -39,7 +44,7 @@ class KernelErrors:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if not isinstance(error, Exception):
+        if kind is None or not isinstance(error, Exception):
             return
         call = self._calls[len(self._calls) - length_hint(self._iterator) - 1]
         if isinstance(error, FoldlineError):

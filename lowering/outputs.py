@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, cast
 
@@ -15,17 +16,27 @@ _SCALARS = frozenset((float, int, str))
 _COPY, _VALUES = dict[Any, Any].copy, dict[Any, Any].values
 
 
-def handed_out(
-    frame: Frame, slots: Sequence[int], owned: Sequence[bool], wanted: Sequence[int]
-) -> list[Any]:
-    """The outputs at positions `wanted`, in that order: writable and free of aliases."""
-    given: set[int] = set()
+def handing_out(
+    slots: Sequence[int], owned: Sequence[bool], wanted: Sequence[int] | None = None
+) -> Callable[[Frame], list[Any]]:
+    """What takes the outputs at positions `wanted`, by default all, from a frame that has run.
+
+    They are in that order, writable and free of aliases. `owned`: which outputs are fresh arrays
+    that nothing else holds; what is asked for again is copied.
+    """
+    positions = range(len(slots)) if wanted is None else wanted
+    leaving = [
+        (slots[position], owned[position] and position not in positions[:turn])
+        for turn, position in enumerate(positions)
+    ]
+    return partial(_handed_out, leaving)
+
+
+def _handed_out(leaving: Sequence[tuple[int, bool]], frame: Frame) -> list[Any]:
     results: list[Any] = []
-    for position in wanted:
-        value = frame[slots[position]]
-        alone = owned[position] and position not in given and _is_whole(value)
-        results.append(value if alone else copied(value))
-        given.add(position)
+    for slot, is_alone in leaving:
+        value = frame[slot]
+        results.append(value if is_alone and _is_whole(value) else copied(value))
     return results
 
 
@@ -56,7 +67,14 @@ def _are_maps_of_scalars(elements: list[Any]) -> bool:
 
 
 def _is_whole(value: Any) -> bool:
-    """Whether an array can leave as it is: not read-only, strided, or part of a larger one."""
+    """Whether what is fresh can leave as it is.
+
+    So can an array that is not read-only, strided, or part of a larger one, and a sequence of
+    maps: no kernel has maps to share, but for views.
+    """
+    if type(value) is list:
+        elements = cast("list[Any]", value)
+        return len(elements) > 0 and type(elements[0]) is dict
     if type(value) is not np.ndarray or not value.flags.carray:
         return False
     base: Any = value.base

@@ -60,7 +60,7 @@ class Plans:
         Who is told to learn has to call `learn`.
         """
         latest = self._latest
-        if latest is not None and latest[0] == key:
+        if latest is not None and (latest[0] is key or latest[0] == key):
             return latest[1]
         with self._lock:
             state = self._states.get(key, 0)

@@ -6,7 +6,7 @@ made from what it shows. Later runs use the plan. Programs may be run by many th
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -22,9 +22,8 @@ from foldline.lowering.aliases import owners
 from foldline.lowering.bind_plan import Slots, bind_block
 from foldline.lowering.instances import PlanBroken, Pool
 from foldline.lowering.memory import Memory, memory_of
-from foldline.lowering.outputs import copied, handed_out
-from foldline.lowering.plans import Plans, key_of
-from foldline.lowering.routine import Observer
+from foldline.lowering.outputs import copied, handing_out
+from foldline.lowering.plans import Key, Plans, key_of
 from foldline.lowering.show_plan import plan_text
 from foldline.lowering.specialise import Plan
 from foldline.lowering.steps import BoundCall, Frame
@@ -57,18 +56,34 @@ class Program:
         interface = source.interface.data
         self.inputs = _inputs(source, interface)
         self.outputs = tuple(Port(info.name, info.type) for info in interface.outputs)
-        self._all_outputs = range(len(self.outputs))
 
-    def run(self, inputs: Sequence[Any], wanted: Sequence[int] | None = None) -> list[Any]:
+    def run(
+        self, inputs: Sequence[Any], wanted: Sequence[int] | None = None, key: Key | None = None
+    ) -> list[Any]:
         """The outputs at positions `wanted`, by default all, in that order.
 
         `inputs`: arrays in the order of `self.inputs`, of the right dtypes; they are not written.
-        The results are fresh arrays. Raises KernelFailed, and InvalidArgumentError for a wrong
-        number of inputs.
+        `key`: their shapes and dtypes, from who knows them. The results are fresh arrays. Raises
+        KernelFailed, and InvalidArgumentError for a wrong number of inputs.
         """
-        if len(inputs) != len(self.inputs):
-            raise InvalidArgumentError(f"{len(self.inputs)} inputs are taken, not {len(inputs)}")
-        return self._run(inputs, self._all_outputs if wanted is None else wanted)
+        if key is None:
+            if len(inputs) != len(self.inputs):
+                expected = f"{len(self.inputs)} inputs are taken"
+                raise InvalidArgumentError(f"{expected}, not {len(inputs)}")
+            key = key_of(inputs)
+        found = "generic" if key is None else self._plans.find(key)
+        if key is not None and isinstance(found, Pool):
+            try:
+                return found.run(inputs, _taking(found, wanted))
+            except PlanBroken:
+                self._plans.give_up(key)
+                return self._run_generic(inputs, wanted)
+        if key is None or found == "generic":
+            return self._run_generic(inputs, wanted)
+        frame = self._frame(inputs)
+        # By the plan's rule: what it knows it keeps, so the caller is given copies of that.
+        plan = self._plans.learn(key, frame)
+        return handing_out(plan.outputs, plan.owned, wanted)(frame)
 
     def values(self, inputs: Sequence[Any], names: Sequence[str]) -> dict[str, Any]:
         """Copies of values by name, intermediate ones included, for debugging.
@@ -85,14 +100,6 @@ class Program:
         with quiet_ufuncs():
             self._routine.run_observed(frame, observe)
         return {name: found[slots[self._names[name]]] for name in names}
-
-    def watch(self, inputs: Sequence[Any], observe: Observer) -> None:
-        """Run without plan, showing each call of the main graph to `observe` once it has run.
-
-        Raises KernelFailed.
-        """
-        with quiet_ufuncs():
-            self._routine.run_observed(self._frame(inputs), observe)
 
     @property
     def value_names(self) -> tuple[str, ...]:
@@ -111,36 +118,23 @@ class Program:
         """The program for a person to read; with a plan, also where its results are."""
         return plan_text(self.source, self._routine, plan)
 
-    def _run(self, inputs: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
-        key = key_of(inputs)
-        found = "generic" if key is None else self._plans.find(key)
-        if key is None or found == "generic":
-            return self._run_generic(inputs, wanted)
-        if isinstance(found, Pool):
-            plan = found.plan
-            try:
-                return found.run(
-                    inputs, lambda frame: handed_out(frame, plan.outputs, plan.owned, wanted)
-                )
-            except PlanBroken:
-                self._plans.give_up(key)
-                return self._run_generic(inputs, wanted)
-        frame = self._frame(inputs)
-        # By the plan's rule: what it knows it keeps, so the caller is given copies of that.
-        plan = self._plans.learn(key, frame)
-        return handed_out(frame, plan.outputs, plan.owned, wanted)
-
-    def _run_generic(self, inputs: Sequence[Any], wanted: Sequence[int]) -> list[Any]:
+    def _run_generic(self, inputs: Sequence[Any], wanted: Sequence[int] | None) -> list[Any]:
         with quiet_ufuncs():
             frame = self._frame(inputs)
             self._routine.run(frame)
         owned = [owner is not None for owner in self._owners]
-        return handed_out(frame, self._routine.layout.outputs, owned, wanted)
+        return handing_out(self._routine.layout.outputs, owned, wanted)(frame)
 
     def _frame(self, inputs: Sequence[Any]) -> Frame:
         frame = self._routine.frame()
         frame[self._routine.layout.inputs] = inputs
         return frame
+
+
+def _taking(pool: Pool, wanted: Sequence[int] | None) -> Callable[[Frame], list[Any]]:
+    if wanted is None:
+        return pool.hand_out
+    return handing_out(pool.plan.outputs, pool.plan.owned, wanted)
 
 
 def _inputs(source: ProgramOp, interface: Interface) -> tuple[Port, ...]:

@@ -94,9 +94,8 @@ class Routine:
 
     def run_observed(self, frame: Frame, observe: Observer) -> None:
         """The same, showing every call's results to `observe`."""
-        iterator = iter(self.steps)
-        with KernelErrors(self.calls, iterator, frame):
-            for call, (run, frees) in zip(self.calls, iterator, strict=True):
+        with KernelErrors(self.calls, self.steps, frame) as steps:
+            for call, (run, frees) in zip(self.calls, steps, strict=True):
                 run(frame)
                 observe(call, frame)
                 for slot in frees:
@@ -109,9 +108,8 @@ def _contiguous(value: Any) -> Any:
 
 def execute(steps: Sequence[Step], calls: Sequence[BoundCall], frame: Frame) -> None:
     """Run the steps of `calls` in order. Raises KernelFailed."""
-    iterator = iter(steps)
-    with KernelErrors(calls, iterator, frame):
-        for run, frees in iterator:
+    with KernelErrors(calls, steps, frame) as remaining:
+        for run, frees in remaining:
             run(frame)
             for slot in frees:
                 frame[slot] = None

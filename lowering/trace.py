@@ -83,7 +83,7 @@ class _Tracer:
                     self.frame[own[slot]] = None
 
     def _run(self, call: BoundCall, run: Run, origin: BoundCall) -> None:
-        with KernelErrors((call,), iter(()), self.frame):
+        with KernelErrors((call,), (), self.frame):
             run(self.frame)
         self.facts.observe(call, self.frame)
         self.calls.append(call)
@@ -94,7 +94,7 @@ class _Tracer:
         """The branch that the shapes choose."""
         if call.kernel.function is not if_ or not self.facts.are_known(call.inputs):
             return None
-        with KernelErrors((call,), iter(()), self.frame):
+        with KernelErrors((call,), (), self.frame):
             return call.bodies[chosen_branch(self.frame[call.inputs[0]])].routine
 
     def _inlined(self, call: BoundCall, branch: Routine) -> list[int]:

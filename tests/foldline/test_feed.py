@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import Any
 
 import ml_dtypes
@@ -51,9 +52,43 @@ def test_bad_input_is_named(change: dict[str, Any], message: str) -> None:
     session = _session()
     feed = {"x": _x(), "k": np.array(3), **change}
     feed = {name: value for name, value in feed.items() if value is not ...}
+    # What has fitted before is looked at with less care.
+    for fitting in ({"x": _x(), "k": 3}, *[{"x": _x(), "k": np.array(3)}] * 3):
+        with pytest.raises(InvalidArgumentError, match=message):
+            session.run(None, feed)
+        assert_same(session.run(["y"], fitting), [-_x()])
     with pytest.raises(InvalidArgumentError, match=message):
         session.run(None, feed)
-    assert_same(session.run(["y"], {"x": _x(), "k": 3}), [-_x()])
+
+
+class _Marked(np.ndarray[Any, Any]):
+    """An array of another class."""
+
+
+def test_the_latest_input_does_not_decide_what_the_next_one_is() -> None:
+    session = _session()
+    k = np.array(3)
+    flipped = np.asfortranarray(_x(4))
+    for x in [_x(2), _x(4), flipped, _x(2), _x(4)[::2], flipped, _x(2).view(_Marked)] * 3:
+        y, m = session.run(None, {"x": x, "k": k})
+        assert_same([y, m], [-np.array(x, order="C"), np.array(6)])
+    with pytest.raises(InvalidArgumentError, match="no input 'z'"):
+        session.run(None, {"x": _x(2), "k": k, "z": k})
+
+
+def test_a_feed_that_makes_values_up_is_not_asked_to() -> None:
+    feed = defaultdict(lambda: np.array(0), {"x": _x()})
+    with pytest.raises(InvalidArgumentError, match="input 'k' is missing"):
+        _session().run(None, feed)
+    assert [*feed] == ["x"]
+
+
+def test_a_model_without_inputs() -> None:
+    session = _session("g () => (float[2] y) <float[2] c = {1, 2}> { y = Neg(c) }")
+    for _ in range(4):
+        assert_same(session.run(None, {}), [np.float32([-1, -2])])
+        with pytest.raises(InvalidArgumentError, match="no input 'x'"):
+            session.run(None, {"x": 1})
 
 
 def _element(dtype: str) -> Session:

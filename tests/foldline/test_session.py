@@ -112,6 +112,25 @@ def test_eight_threads_on_one_session_equal_serial_results() -> None:
     in_threads(8, body)
 
 
+def test_the_callers_state_of_numpy_is_untouched() -> None:
+    session = _session("g (float[4] x) => (float[4] y) { a = Exp(x) y = Mul(a, a) }")
+    x = np.full(4, 1000, np.float32)
+    with np.errstate(all="raise"):
+        before = np.geterr(), np.getbufsize()
+        for _ in range(4):
+            assert_same(session.run(None, {"x": x}), [np.full(4, np.inf, np.float32)])
+            assert (np.geterr(), np.getbufsize()) == before
+
+
+def test_a_run_that_failed_leaves_the_session_as_it_was() -> None:
+    session = _session("g (float[N] x, int64[1] i) => (float[M] y) { a = Neg(x) y = Gather(a, i) }")
+    x = np.arange(3, dtype=np.float32)
+    for _ in range(4):
+        assert_same(session.run(None, {"x": x, "i": np.array([2])}), [np.float32([-2])])
+        with pytest.raises(KernelFailed, match=r"(?s)Gather.*inputs: float32\[3\], int64\[1\]"):
+            session.run(None, {"x": x, "i": np.array([5])})
+
+
 def test_intermediate_values_can_be_seen() -> None:
     session = _session("g (float[2] x) => (float[2] y) { a = Neg(x) y = Exp(a) }")
     x = np.ones(2, np.float32)

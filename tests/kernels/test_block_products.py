@@ -5,14 +5,9 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from foldline.kernels import block_products
-from foldline.kernels.block_products import (
-    SMALL_WORK,
-    WeightProducts,
-    block_product,
-    in_strips,
-    strip_width,
-)
+from foldline.kernels import block_products, small_products
+from foldline.kernels.block_products import WeightProducts, strip_width
+from foldline.kernels.small_products import block_product, in_strips
 from foldline.kernels.tiled_products import matrix_product
 
 SINGLE = np.dtype(np.float32)
@@ -54,35 +49,10 @@ def test_width(in_place, rows, k, n, width):
 
 @pytest.mark.parametrize(("names", "width"), [(("SkylakeX",), 64), (("Haswell",), 0), ((), 0)])
 def test_only_where_small_products_are_not_packed(monkeypatch, names, width):
-    block_products.multiplies_in_place.cache_clear()
-    monkeypatch.setattr(block_products, "architectures", lambda: frozenset(names))
+    small_products.multiplies_in_place.cache_clear()
+    monkeypatch.setattr(small_products, "architectures", lambda: frozenset(names))
     assert strip_width(196, 256, 256, SINGLE) == width
-    block_products.multiplies_in_place.cache_clear()
-
-
-@pytest.mark.parametrize("stack", [(), (2, 3)])
-@pytest.mark.parametrize(
-    ("m", "k", "n", "width"), [(7, 5, 6, 6), (7, 5, 6, 2), (61, 700, 80, 32), (2, 3, 7, 3)]
-)
-def test_product(stack, m, k, n, width):
-    a, b = _normal(*stack, m, k), _normal(*stack, k, n)
-    out = np.full((*stack, m, n), np.nan, np.float32)
-    for call in block_product(a, in_strips(b, width), out):
-        call()
-    np.testing.assert_allclose(out, a.astype(float) @ b, rtol=1e-4, atol=1e-4)
-
-
-def test_rows_by_column_and_strided_results():
-    a, b = np.asfortranarray(_normal(101, 400)), _normal(400, 70)
-    wide = np.full((101, 90), np.nan, np.float32)
-    calls = block_product(a, in_strips(b, 32), wide[:, 10:80])
-    assert 101 * 400 * 32 > SMALL_WORK
-    assert len(calls) == 4
-    for call in calls:
-        call()
-    np.testing.assert_allclose(wide[:, 10:80], a.astype(float) @ b, rtol=1e-4, atol=1e-4)
-    assert np.isnan(wide[:, :10]).all()
-    assert np.isnan(wide[:, 80:]).all()
+    small_products.multiplies_in_place.cache_clear()
 
 
 @pytest.mark.parametrize(

@@ -3,7 +3,13 @@
 import numpy as np
 import pytest
 
-from foldline.kernels.integer_products import EXACT_SUM, centred, exact_conv, exact_matmul
+from foldline.kernels.integer_products import (
+    EXACT_SUM,
+    ExactMatMul,
+    centred,
+    exact_conv,
+    exact_matmul,
+)
 from foldline.kernels.registry import GRADES, Operand, aligned_bytes, find_kernel, run_once
 
 WORST = [(np.uint8, 255, 0), (np.uint8, 0, 255), (np.int8, -128, 127), (np.int8, 127, -128)]
@@ -115,3 +121,16 @@ def test_a_convolution_that_floats_would_transform_is_exact():
     found = run_once(entry.function(*operands, **window), [x, w])
     reference = find_kernel("", "ConvInteger", 10, ["reference"])
     np.testing.assert_array_equal(found, reference.function(x, w, **window))
+
+
+def test_a_constant_factor_starts_at_a_cache_line():
+    byte = np.dtype(np.uint8)
+    b = np.arange(-30, 30, dtype=np.int8).reshape(6, 10)
+    for zero in (None, np.array(3, np.int8)):
+        point = None if zero is None else Operand((), zero.dtype, zero)
+        factor = ExactMatMul(
+            Operand((1, 6), byte), Operand(b.shape, b.dtype, b), None, point
+        ).factor
+        assert factor is not None
+        assert factor.ctypes.data % 64 == 0
+        np.testing.assert_array_equal(factor, b.astype(np.float32) - (0 if zero is None else 3))

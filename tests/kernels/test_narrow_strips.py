@@ -1,6 +1,7 @@
 """Products with narrow weights in strips: values, tiles, threads, and how long strips are kept."""
 
 import gc
+import weakref
 
 import numpy as np
 import pytest
@@ -8,6 +9,7 @@ import pytest
 from foldline.kernels.narrow_strips import (
     LEAST_ROWS,
     PIECE_BYTES,
+    VIEWED_ROW,
     NarrowProduct,
     narrow_strips,
     suits_narrow_strips,
@@ -89,8 +91,48 @@ def test_a_byte_holds_the_weights_unless_zero_points_differ(dtype, zero, wanted)
     assert (strips.whole.dtype, strips.offset) == wanted
 
 
-def test_strips_are_kept_as_long_as_the_weights():
+@pytest.mark.parametrize(("rows", "k", "n"), [(16, 33, 64), (50, 512, 2048), (90, 700, 256)])
+@pytest.mark.parametrize("dtype", [np.int8, np.uint8])
+@pytest.mark.parametrize("threads", [1, 2])
+def test_products_with_strips_that_are_read_where_they_are(rows, k, n, dtype, threads):
+    a, weights = left(rows, k), integers(2, k, n, dtype=dtype)
+    for b in weights:
+        strips = narrow_strips(b, None, 0, k)
+        assert np.shares_memory(strips.whole, b)
+        with use_threads(threads):
+            result = product(a, b)
+        np.testing.assert_array_equal(result, a.astype(np.int64) @ b.astype(np.int64))
+    part = narrow_strips(weights[1], None, 5, 31)
+    np.testing.assert_array_equal(part.whole[0], weights[1, 5:31, :WIDTH])
+
+
+@pytest.mark.parametrize(
+    ("b", "zero"),
+    [
+        (integers(100, VIEWED_ROW + WIDTH), None),
+        (integers(100, 100), None),
+        (integers(128, 100).T, None),
+        (integers(100, 128)[:, :64], None),
+        (integers(100, 128), np.int8(1)),
+    ],
+)
+def test_other_strips_are_copies(b, zero):
+    strips = narrow_strips(b, None if zero is None else np.asarray(zero), 0, 100)
+    assert strips.viewed is None
+    assert not np.shares_memory(strips.whole, b)
+
+
+def test_strips_that_are_views_keep_no_weights_alive():
     b = integers(100, 128)
+    dead = weakref.ref(b)
+    narrow_strips(b, None, 0, 100)
+    del b
+    gc.collect()
+    assert dead() is None
+
+
+def test_strips_are_kept_as_long_as_the_weights():
+    b = integers(100, 100)
     first = narrow_strips(b, None, 0, 100)
     assert narrow_strips(b[:], np.zeros((), np.int8), 0, 100) is first
     assert narrow_strips(b, np.ones((), np.int8), 0, 100) is not first

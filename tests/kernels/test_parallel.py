@@ -145,15 +145,41 @@ def test_workers_ignore_floating_point_errors():
 
 
 def test_python_switches_sooner_only_while_threads_share_tiles():
-    usual = sys.getswitchinterval()
-    with use_threads(1):
+    usual, seen = sys.getswitchinterval(), list[float]()
+
+    def body(tile: int) -> None:
+        seen.append(sys.getswitchinterval())
+
+    with use_threads(2):
         assert sys.getswitchinterval() == usual
-    first, second = use_threads(2), use_threads(2)
-    first.__enter__()
-    assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS, rel=0.01)
-    with second:
-        first.__exit__(None, None, None)
-        assert sys.getswitchinterval() == pytest.approx(SWITCH_SECONDS, rel=0.01)
+        parallel_for(4, body)
+        parallel_for(1, lambda tile: body(tile))
+    assert seen == [pytest.approx(SWITCH_SECONDS, rel=0.01)] * 4 + [usual]
+    assert sys.getswitchinterval() == usual
+
+
+def test_the_last_of_several_callers_puts_the_switch_interval_back():
+    usual, both = sys.getswitchinterval(), threading.Barrier(2, timeout=20)
+    release, seen = threading.Event(), list[float]()
+
+    def long(tile: int) -> None:
+        if tile == 0:
+            both.wait()
+            assert release.wait(20)
+            seen.append(sys.getswitchinterval())
+
+    def first() -> None:
+        with use_threads(2):
+            parallel_for(2, long)
+
+    caller = threading.Thread(target=first)
+    caller.start()
+    both.wait()
+    with use_threads(2):
+        parallel_for(2, lambda tile: None)
+    release.set()
+    caller.join(20)
+    assert seen == [pytest.approx(SWITCH_SECONDS, rel=0.01)]
     assert sys.getswitchinterval() == usual
 
 
@@ -161,9 +187,10 @@ def test_a_switch_interval_that_is_shorter_stays():
     usual = sys.getswitchinterval()
     sys.setswitchinterval(SWITCH_SECONDS / 10)
     try:
-        shorter = sys.getswitchinterval()
+        shorter, seen = sys.getswitchinterval(), list[float]()
         with use_threads(2):
-            assert sys.getswitchinterval() == shorter
+            parallel_for(2, lambda tile: seen.append(sys.getswitchinterval()))
+        assert seen == [shorter] * 2
     finally:
         sys.setswitchinterval(usual)
 

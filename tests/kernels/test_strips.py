@@ -5,17 +5,23 @@ import gc
 import numpy as np
 import pytest
 
+from foldline.kernels import strips as module
 from foldline.kernels.parallel import use_threads
 from foldline.kernels.registry import GRADES, Operand, find_kernel, run_once
 from foldline.kernels.strips import (
-    MOST_ROWS,
-    SMALL_WORK,
     WIDTH,
     StripProduct,
     Strips,
     strips_of,
     suits_strips,
 )
+
+
+@pytest.fixture(autouse=True)
+def in_place(monkeypatch):
+    """On every machine."""
+    monkeypatch.setattr(module, "multiplies_in_place", lambda: True)
+
 
 SIZES = [
     (2, 500, 1030),
@@ -24,6 +30,9 @@ SIZES = [
     (33, 1100, 70),
     (64, 3900, 64),
     (40, 500, 65),
+    (65, 384, 250),
+    (131, 1540, 384),
+    (1025, 40, 100),
 ]
 
 
@@ -58,20 +67,10 @@ def test_every_element_is_finished_once(rows, k, n):
     np.testing.assert_array_equal(product(a, b, apply), wanted)
 
 
-def test_every_block_is_small():
-    for rows in range(2, MOST_ROWS + 1):
-        for k in (40, 512, 1800, 2828, 3906):
-            spans = StripProduct(rows, k, 640)._spans
-            assert max(stop - start for start, stop in spans) * k * WIDTH <= SMALL_WORK
-            assert min(stop - start for start, stop in spans) > 1
-            assert [start for start, _ in spans[1:]] == [stop for _, stop in spans[:-1]]
-            assert (spans[0][0], spans[-1][1]) == (0, rows)
-
-
 def test_where_strips_are_used():
     assert suits_strips(32, 512, 512)
     assert not suits_strips(1, 4096, 4096)
-    assert not suits_strips(MOST_ROWS + 1, 512, 512)
+    assert suits_strips(1000, 512, 512)
     assert not suits_strips(8, 100, 100)
     assert not suits_strips(8, 5000, 500)
     assert not suits_strips(0, 512, 512)
@@ -79,9 +78,15 @@ def test_where_strips_are_used():
     assert not suits_strips(32, 512, 512, np.dtype(np.float64))
 
 
-def test_threads_do_not_matter():
+def test_strips_are_slower_where_blas_packs(monkeypatch):
+    monkeypatch.setattr(module, "multiplies_in_place", lambda: False)
+    assert not suits_strips(32, 512, 512)
+
+
+@pytest.mark.parametrize(("rows", "k", "n"), [(48, 700, 3000), (1030, 300, 200), (130, 390, 200)])
+def test_threads_do_not_matter(rows, k, n):
     random = np.random.default_rng(2)
-    a, b = random.standard_normal((48, 700)), random.standard_normal((700, 3000))
+    a, b = random.standard_normal((rows, k)), random.standard_normal((k, n))
     a, b = a.astype(np.float32), b.astype(np.float32)
     expected = product(a, b)
     for threads in (2, 3):
@@ -109,6 +114,16 @@ def test_constants_give_the_same_bits(op_type):
     for found in (varying, constant):
         np.testing.assert_array_equal(found.view(np.uint32), expected.view(np.uint32))
     np.testing.assert_allclose(expected, a.astype(np.float64) @ b, rtol=1e-4, atol=1e-3)
+
+
+def test_tiles_cut_the_longer_side():
+    for rows, k, n, tiles in ((1030, 300, 200, 4), (48, 700, 3000, 4), (128, 384, 384, 3)):
+        seen = []
+        a, b = integers(rows, k), integers(k, n, seed=1)
+        product(a, b, lambda tile, *place, seen=seen: seen.append(place))
+        assert len(seen) == tiles
+        assert sum(height * width for _, _, height, width in seen) == rows * n
+        assert all((width if rows > n else height) == min(rows, n) for *_, height, width in seen)
 
 
 def test_nan_and_infinity_go_through():

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
-from onnx import TensorProto, helper
+from onnx import ModelProto, TensorProto, helper
 
 import foldline
-from foldline.lowering.outputs import copied
+from foldline.lowering.outputs import copied, handing_out
 
 
 def test_arrays_are_copied_and_scalars_become_arrays() -> None:
@@ -28,7 +28,7 @@ def test_sequences_and_maps_are_copied_with_their_elements() -> None:
     assert isinstance(copied([{1: 2.0}])[0], dict)
 
 
-def test_a_sequence_of_maps_leaves_a_session_as_it_is() -> None:
+def _zipped() -> ModelProto:
     maps = helper.make_sequence_type_proto(
         helper.make_map_type_proto(
             TensorProto.INT64, helper.make_tensor_type_proto(TensorProto.FLOAT, [])
@@ -42,10 +42,41 @@ def test_a_sequence_of_maps_leaves_a_session_as_it_is() -> None:
         [helper.make_value_info("y", maps)],
     )
     imports = [helper.make_opsetid("ai.onnx.ml", 1), helper.make_opsetid("", 17)]
-    session = foldline.compile(helper.make_model(graph, opset_imports=imports)).session()
+    return helper.make_model(graph, opset_imports=imports)
+
+
+def test_a_sequence_of_maps_leaves_a_session_as_it_is() -> None:
+    session = foldline.compile(_zipped()).session()
     x = np.float32([[0.25, 0.75], [1, 0]])
     for _ in range(3):
         assert session.run(None, {"x": x}) == [[{4: 0.25, 7: 0.75}, {4: 1.0, 7: 0.0}]]
+
+
+def test_only_what_is_fresh_leaves_as_it_is_and_once() -> None:
+    array, view, maps = np.zeros(2), np.zeros(4)[:2], [{1: 2.0}]
+    frame = [array, view, maps, array]
+    fresh = handing_out((0, 1, 2), (True, True, True), (2, 0, 2, 1, 0))(frame)
+    assert fresh[0] is maps
+    assert fresh[1] is array
+    for copy, value in zip(fresh[2:], (maps, view, array), strict=True):
+        assert copy is not value
+    assert fresh[2] == maps
+    assert fresh[2][0] is not maps[0]
+    held = handing_out((0, 2), (False, False))(frame)
+    assert held[0] is not array
+    assert held[1] == maps
+    assert held[1][0] is not maps[0]
+
+
+def test_a_sequence_of_maps_that_is_asked_for_twice_is_two() -> None:
+    session = foldline.compile(_zipped()).session()
+    x = np.float32([[0.25, 0.75], [1, 0]])
+    for _ in range(4):
+        y, z = session.run(["y", "y"], {"x": x})
+        assert y == z == [{4: 0.25, 7: 0.75}, {4: 1.0, 7: 0.0}]
+        assert y is not z
+        assert y[0] is not z[0]
+        y[0][4], z[1][7] = 5.0, 6.0
 
 
 def test_sequences_of_maps_of_scalars_are_copied_map_by_map() -> None:

@@ -295,6 +295,24 @@ def test_outputs_are_fresh_writable_and_alias_nothing(graph: str) -> None:
     np.testing.assert_array_equal(x, before)
 
 
+@pytest.mark.parametrize("shape", ["", "3", "0, 2", "70, 70"])
+@pytest.mark.parametrize("dtype", ["float", "float16"])
+@pytest.mark.parametrize("node", ["Add(x, t)", "Exp(t)", "Less(x, t)"])
+def test_outputs_that_ufuncs_compute_are_arrays(node: str, dtype: str, shape: str) -> None:
+    kind = "bool" if "Less" in node else dtype
+    before = "Transpose" if "70" in shape else "Neg"
+    ready = models.program(
+        f"g ({dtype}[{shape}] x) => ({kind}[{shape}] y) {{ t = {before}(x) y = {node} }}"
+    )
+    x = np.asarray(_floats(*(int(size) for size in shape.split(",") if size)))
+    given = x.astype({"float": np.float32, "float16": np.float16}[dtype])
+    first, *others = every_kind(ready, [given])
+    for (y,) in (first, *others):
+        assert type(y) is np.ndarray
+        assert y.flags.carray
+        assert_same([y], first)
+
+
 def test_a_view_of_a_fresh_result_leaves_without_a_copy() -> None:
     ready = models.program(
         "g (float[4] x) => (float[2, 2] y) <int64[2] s = {2, 2}> {a = Neg(x) y = Reshape(a, s)}"
