@@ -40,6 +40,8 @@ LEAST_ROWS = 192
 """A product of fewer rows is not cut further: the packing of the weights would dominate."""
 BLOCK_ROWS = 24
 """The same where nothing is packed."""
+FINISH_WORK = 32
+"""Multiply-adds in whose time an element of the result is given its bias and activation."""
 FEW_CHANNELS = 8
 """With fewer, runs of them are too short to copy well, unless the window is wide."""
 LONG_RUN = 64
@@ -103,7 +105,8 @@ def pointwise_step(x: Operand, w: Operand, finish: Finish = done) -> Step:
     maps, dtype = w.shape[0], x.dtype
     positions, shape = batch * height * width, (batch, maps, height, width)
     staged = 0 if x.channels_last else aligned_size(x.shape, dtype.itemsize)
-    work, columns = positions * channels * maps, strip_width(positions, channels, maps, dtype)
+    work = positions * (channels + FINISH_WORK) * maps
+    columns = strip_width(positions, channels, maps, dtype)
     wanted = -(-positions * (channels + maps) * dtype.itemsize // PIECE_BYTES)
     wanted = max(wanted, tiles_worth(work))
     spans = even_spans(positions, min(wanted, positions // _least_rows(columns)))
@@ -278,7 +281,7 @@ def _pieces(case: _Case, least_rows: int) -> list[_Piece]:
     row_bytes = columns * (case.depth + case.maps) * case.dtype.itemsize
     bands = -(-rows * row_bytes // PIECE_BYTES)
     if case.batch == 1:
-        work = rows * columns * case.depth * case.maps
+        work = rows * columns * (case.depth + FINISH_WORK) * case.maps
         bands = max(bands, min(tiles_worth(work), rows * columns // least_rows))
     window = case.window
     pieces: list[_Piece] = []

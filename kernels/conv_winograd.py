@@ -41,7 +41,7 @@ LEAST_CHANNELS, LEAST_WIDE = 32, 64
 """With fewer on either side, or on both, the transforms cost more than the products they save."""
 LEAST_TILES = 48
 """With fewer, the products are too narrow to be fast."""
-LEAST_BAND_TILES = 96
+LEAST_BAND_TILES = 72
 """A band with fewer would make the products narrow."""
 
 _G = np.array([[1, 0, 0], [0.5, 0.5, 0.5], [0.5, -0.5, 0.5], [0, 0, 1]])
