@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from foldline.lowering.instances import PlanBroken, Pool
+from foldline.lowering.instances import Pool
+from foldline.lowering.moving_steps import PlanBroken
 from foldline.lowering.plans import Key, Plans, key_of
 from foldline.lowering.routine import Routine
 from foldline.lowering.steps import Frame

@@ -14,18 +14,17 @@ from typing import Any, TypeVar, cast
 
 import numpy as np
 
-from foldline.kernels.half import HALF
 from foldline.kernels.registry import Array, aligned_bytes
 from foldline.kernels.ufunc_state import set_ufuncs
-from foldline.kernels.ufuncs import UFUNCS, bound_ufuncs, following_recipe
+from foldline.kernels.ufuncs import bound_ufuncs
 from foldline.lowering.chains import tiled
 from foldline.lowering.kernel_errors import KernelErrors
+from foldline.lowering.moving_steps import allocating, bound_to_a_copy, ufunc_of
 from foldline.lowering.negation import negation_taken_over
 from foldline.lowering.outputs import handing_out
 from foldline.lowering.planned_call import Place, PlannedCall
 from foldline.lowering.specialise import Plan
-from foldline.lowering.steps import BoundCall, Frame, Run, reader
-from foldline.support.errors import FoldlineError
+from foldline.lowering.steps import BoundCall, Frame, reader
 
 MOST_IDLE = 8
 """So many idle instances a plan keeps; more exist only while more runs are in flight."""
@@ -59,10 +58,6 @@ def watch_steps(watch: Watch) -> Generator[None]:
         yield
     finally:
         _current.watch = previous
-
-
-class PlanBroken(FoldlineError):
-    """Never seen outside: a shape is not what the plan relies on, so the run must start again."""
 
 
 class Instance:
@@ -142,7 +137,7 @@ class Instance:
                 return self._writing(planned, scratch)
             case "fresh":
                 run = partial(planned.run, **scratch) if scratch else planned.run
-                return [partial(_allocating(planned, run), frame)]
+                return [partial(allocating(planned, run), frame)]
 
     def _view(self, place: Place) -> Array:
         """The array of a place; the same one for equal places.
@@ -176,60 +171,19 @@ class Instance:
             return ufuncs or [partial(run, *arrays, out=seen, **scratch)]
         read = reader(call.inputs)
         if len(call.results) == 1:
-            direct = None if scratch else _ufunc_of(run, destination.dtype)
+            direct = None if scratch else ufunc_of(run, destination.dtype)
             if direct is not None:
                 return [lambda: direct(*read(frame), out=destination)]
+            if planned.bind is not None and self._moving.isdisjoint(call.inputs[1:]):
+                bind = partial(planned.bind, out=destination, **scratch)
+                plain = partial(run, out=destination, **scratch)
+                return [partial(bound_to_a_copy, frame, call.inputs, bind, plain, [])]
             return [lambda: run(*read(frame), out=destination, **scratch)]
         if planned.bind is not None and self._moving.isdisjoint((*call.inputs, call.results[0])):
             bound = planned.bind(*read(frame), out=destination, **scratch)
-            return [partial(_allocating(planned, lambda *_: bound()), frame)]
-        check = _allocating(planned, partial(run, out=destination, **scratch))
+            return [partial(allocating(planned, lambda *_: bound()), frame)]
+        check = allocating(planned, partial(run, out=destination, **scratch))
         return [partial(check, frame)]
-
-
-def _allocating(planned: PlannedCall, run: Callable[..., Any]) -> Run:
-    """Run, store the results, and see that they have the shapes the plan was made for."""
-    call, shapes = planned.call, planned.shapes
-    compute = _reading(run, call.inputs)
-    expected = tuple(zip(call.results, shapes, strict=True))
-    first, shape = expected[0]
-    second, second_shape = expected[-1]
-
-    def run_and_check_one(frame: Frame) -> None:
-        value = compute(frame)
-        if type(value) is np.ndarray and value.flags.c_contiguous:
-            frame[first] = value
-        else:
-            call.store(frame, value)
-        if frame[first].shape != shape:
-            raise PlanBroken
-
-    def run_and_check_two(frame: Frame) -> None:
-        # A kernel may give more than the node has names for.
-        one, two, *_ = compute(frame)
-        are_arrays = type(one) is np.ndarray and type(two) is np.ndarray
-        if are_arrays and one.flags.c_contiguous and two.flags.c_contiguous:
-            frame[first], frame[second] = one, two
-        else:
-            call.store(frame, (one, two))
-        if frame[first].shape != shape or frame[second].shape != second_shape:
-            raise PlanBroken
-
-    def run_and_check(frame: Frame) -> None:
-        for (slot, shape), result in zip(expected, compute(frame), strict=False):
-            if type(result) is not np.ndarray or not result.flags.c_contiguous:
-                result = call.settled(result, frame)
-            frame[slot] = result
-            if result.shape != shape:
-                raise PlanBroken
-
-    # To go over two results takes twice the time of naming them.
-    return {1: run_and_check_one, 2: run_and_check_two}.get(len(expected), run_and_check)
-
-
-def _ufunc_of(run: Callable[..., Any], dtype: np.dtype[Any]) -> Callable[..., Any] | None:
-    """What a kernel comes down to, as `bound_ufuncs` has it, where arrays move."""
-    return None if dtype == HALF else UFUNCS.get(run) or following_recipe(run, dtype)
 
 
 def _is_consumed(before: PlannedCall, planned: PlannedCall) -> bool:
@@ -237,15 +191,6 @@ def _is_consumed(before: PlannedCall, planned: PlannedCall) -> bool:
     written = before.call.results
     is_placed = before.kind == planned.kind == "out"
     return is_placed and planned.call.inputs == written and set(written) <= {*planned.call.frees}
-
-
-def _reading(run: Callable[..., Any], slots: Sequence[int]) -> Run:
-    """`run` on what is in slots of a frame."""
-    if len(slots) == 1:
-        (only,) = slots
-        return lambda frame: run(frame[only])
-    read = reader(slots)
-    return lambda frame: run(*read(frame))
 
 
 def _taken_apart(step: BoundStep) -> tuple[Any, ...]:

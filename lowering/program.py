@@ -20,8 +20,9 @@ from foldline.kernels.registry import Array
 from foldline.kernels.ufunc_state import quiet_ufuncs
 from foldline.lowering.aliases import owners
 from foldline.lowering.bind_plan import Slots, bind_block
-from foldline.lowering.instances import PlanBroken, Pool
+from foldline.lowering.instances import Pool
 from foldline.lowering.memory import Memory, memory_of
+from foldline.lowering.moving_steps import PlanBroken
 from foldline.lowering.outputs import copied, handing_out
 from foldline.lowering.plans import Key, Plans, key_of
 from foldline.lowering.show_plan import plan_text
