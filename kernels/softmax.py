@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import lru_cache
 
 import numpy as np
 
@@ -20,6 +21,9 @@ from foldline.kernels.windows import even_spans
 TILE_BYTES = 256 << 10
 LONGEST_DOT = 4096
 """Up to this length the sum of a row is its product with ones, several times faster than a sum."""
+
+FEW = 4096
+"""Elements of which the maxima take less time than the four calls of a way round them."""
 
 Shape3 = tuple[int, int, int]
 
@@ -148,7 +152,7 @@ def _log_softmax_tile(x: Array, out: Array) -> None:
 
 def _maxima(x: Array) -> Array:
     rows, length, inner = x.shape
-    if inner > 1:
+    if inner > 1 or x.size <= FEW:
         return np.maximum.reduce(x, axis=1, keepdims=True)
     # argmax runs on vectors of the CPU also when rows are short; the maximum of rows does not.
     flat = x.reshape(-1)
@@ -159,8 +163,13 @@ def _maxima(x: Array) -> Array:
 def _sums(x: Array) -> Array:
     rows, length, inner = x.shape
     if inner == 1 and length <= LONGEST_DOT:
-        return np.matmul(x.reshape(rows, length), np.ones(length, x.dtype)).reshape(rows, 1, 1)
+        return np.matmul(x.reshape(rows, length), _ones(length, x.dtype)).reshape(rows, 1, 1)
     return np.add.reduce(x, axis=1, keepdims=True)
+
+
+@lru_cache(maxsize=64)
+def _ones(length: int, dtype: np.dtype[np.generic]) -> Array:
+    return np.ones(length, dtype)
 
 
 @kernel("Hardmax", until=13, exact=True)
