@@ -4,7 +4,7 @@
 
 Per model one process times Foldline (O3) and ONNX Runtime (all optimisations) in turns: with one
 thread by the CPU time of the calling thread, with two by the wall clock. The reference evaluator
-runs once, in a process of its own that is stopped after `--cap` seconds. A ratio above 1 says that
+runs once, with one thread, in a process of its own that is stopped after `--cap` seconds. A ratio above 1 says that
 Foldline takes so many times as long.
 
 So does exact mode, in a process of its own too: one thread, CPU time, the best of three runs, over
@@ -31,6 +31,7 @@ from benchmarks.common import (
 from benchmarks.exact import best_seconds, exact_session, refused_operators
 from benchmarks.synthetic import bench_inputs, bench_models, bench_path
 from foldline.cli.output import tracked
+from foldline.kernels.blas import one_blas_thread
 from foldline.support.errors import UnsupportedOperator
 from tests.zoo.limits import worst_error
 
@@ -101,13 +102,14 @@ def time_exact(model_id: str, dims: dict[str, int]) -> dict[str, Any]:
 
 
 def time_reference(model_id: str, dims: dict[str, int]) -> dict[str, Any]:
-    """Seconds of one run of the ONNX reference evaluator."""
+    """Seconds of one run of the ONNX reference evaluator, on one thread too."""
     from onnx.reference import ReferenceEvaluator
 
     evaluator, feed = ReferenceEvaluator(str(bench_path(model_id))), bench_inputs(model_id, **dims)
-    start = time.perf_counter()
-    evaluator.run(None, feed)
-    return {"seconds": time.perf_counter() - start}
+    with one_blas_thread():
+        start = CLOCKS[1]()
+        evaluator.run(None, feed)
+        return {"seconds": CLOCKS[1]() - start}
 
 
 def _time_all(arguments: argparse.Namespace) -> None:
@@ -130,6 +132,12 @@ def _time_all(arguments: argparse.Namespace) -> None:
             f"{threads} thread(s), Foldline / ONNX Runtime: geometric mean "
             f"{geometric_mean(ratios):.2f} over {len(ratios)} models"
         )
+    gains = [gain for row in results.values() if (gain := _reference_ratio(row))]
+    if gains:
+        print(
+            f"1 thread, reference evaluator / Foldline: geometric mean "
+            f"{geometric_mean(gains):.1f} over {len(gains)} models"
+        )
     costs = [cost for row in results.values() if (cost := _exact_cost(row))]
     if costs:
         print(f"exact / fast, 1 thread: {geometric_mean(costs):.2f} over {len(costs)} models")
@@ -144,6 +152,11 @@ def _child(arguments: argparse.Namespace, task: str, model_id: str, cap: float) 
 def _ratio(row: dict[str, Any], threads: int) -> float | None:
     medians = row.get("threads", {}).get(str(threads), {})
     return medians["foldline"] / medians["onnxruntime"] if len(medians) == 2 else None
+
+
+def _reference_ratio(row: dict[str, Any]) -> float | None:
+    seconds, ours = row["reference"].get("seconds"), row.get("threads", {}).get("1", {})
+    return seconds / ours["foldline"] if seconds and ours else None
 
 
 def _cells(model_id: str, row: dict[str, Any]) -> list[str]:
