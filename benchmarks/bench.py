@@ -4,8 +4,8 @@
 
 Per model one process times Foldline (O3) and ONNX Runtime (all optimisations) in turns: with one
 thread by the CPU time of the calling thread, with two by the wall clock. The reference evaluator
-runs once, with one thread, in a process of its own that is stopped after `--cap` seconds. A ratio above 1 says that
-Foldline takes so many times as long.
+runs once, with one thread, in a process of its own that is stopped after `--cap` seconds. A ratio
+above 1 says that Foldline takes so many times as long.
 
 So does exact mode, in a process of its own too: one thread, CPU time, the best of three runs, over
 the same of fast mode. Where it has no kernel for an operator, the table says `refused`.
