@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from time import perf_counter
+from time import thread_time
 
 import numpy as np
 import onnx
@@ -325,9 +325,10 @@ def test_time_is_linear_in_nodes_that_nearly_agree() -> None:
                 attributes={"onnx.names": names},
             )
             block.insert_ops_before([value, node], end)
-        start = perf_counter()
+        start = thread_time()
         run_pass(PASS, module)
-        return perf_counter() - start
+        return thread_time() - start
 
-    seconds(100)
-    assert seconds(4000) < 60 * max(seconds(400), 0.005)
+    # By CPU time, and the best of three: another process may hold the machine up meanwhile.
+    few, many = (min(seconds(count) for _ in range(3)) for count in (400, 4000))
+    assert many < 60 * max(few, 0.005)
