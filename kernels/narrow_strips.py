@@ -13,15 +13,13 @@ The result is exact, so it does not depend on how the products are cut.
 from __future__ import annotations
 
 import threading
-import weakref
-from collections.abc import Hashable
 from dataclasses import dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 
 from foldline.kernels.epilogue import Apply
+from foldline.kernels.packed_weights import kept_with
 from foldline.kernels.parallel import parallel_for
 from foldline.kernels.registry import Array, aligned_bytes
 from foldline.kernels.small_products import SMALL_WORK, row_blocks
@@ -66,9 +64,6 @@ class NarrowStrips:
             np.bitwise_or.reduce(self.viewed)
 
 
-_kept: dict[Hashable, tuple[weakref.ref[Array], NarrowStrips]] = {}
-
-
 def narrow_strips(b: Array, zero: Array | None, start: int, stop: int) -> NarrowStrips:
     """Rows `start:stop` of `b - zero`; copies are kept as long as the memory of `b` lives.
 
@@ -77,17 +72,9 @@ def narrow_strips(b: Array, zero: Array | None, start: int, stop: int) -> Narrow
     point = None if zero is None or not zero.any() else zero
     if point is None and _can_be_viewed(b):
         return _viewed(b[start:stop])
-    owner = b
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    key = (b.ctypes.data, b.shape, b.strides, b.dtype, start, stop)
-    key = (*key, None if point is None else (point.shape, point.tobytes()))
-    found = _kept.get(key)
-    if found is not None and found[0]() is owner:
-        return found[1]
-    strips = _packed(b[start:stop], point)
-    _kept[key] = weakref.ref(owner, partial(_kept.pop, key)), strips
-    return strips
+    zeros = None if point is None else (point.shape, point.tobytes())
+    purpose = ("narrow strips", start, stop, zeros)
+    return kept_with(b, purpose, lambda: _packed(b[start:stop], point))
 
 
 def _can_be_viewed(b: Array) -> bool:

@@ -7,8 +7,7 @@ with it.
 
 from __future__ import annotations
 
-import weakref
-from collections.abc import Callable, Hashable
+from collections.abc import Callable
 from functools import partial
 from itertools import pairwise
 from typing import Any, NamedTuple
@@ -16,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from foldline.kernels.epilogue import Apply
+from foldline.kernels.packed_weights import kept_with
 from foldline.kernels.parallel import parallel_for
 from foldline.kernels.registry import Array
 from foldline.kernels.small_products import (
@@ -83,21 +83,9 @@ class Strips:
         """A strip that ends with the matrix: BLAS sums in another order for parts of a block."""
 
 
-_kept: dict[Hashable, tuple[weakref.ref[Array], Strips]] = {}
-
-
 def strips_of(b: Array) -> Strips:
     """The strips of a constant matrix, kept as long as its memory lives."""
-    owner = b
-    while isinstance(owner.base, np.ndarray):
-        owner = owner.base
-    key = (b.ctypes.data, b.shape, b.strides)
-    found = _kept.get(key)
-    if found is not None and found[0]() is owner:
-        return found[1]
-    strips = Strips(b)
-    _kept[key] = weakref.ref(owner, partial(_kept.pop, key)), strips
-    return strips
+    return kept_with(b, "strips", lambda: Strips(b))
 
 
 def strip_tiles(rows: int, k: int, n: int) -> tuple[Tile, ...]:

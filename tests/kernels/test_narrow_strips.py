@@ -141,9 +141,9 @@ def test_strips_are_kept_as_long_as_the_weights():
     address = b.ctypes.data
     del b
     gc.collect()
-    from foldline.kernels import narrow_strips as module
+    from foldline.kernels.packed_weights import _kept
 
-    assert not any(key[0] == address for key in module._kept)
+    assert not [key for key in _kept if key[0] == address]
 
 
 def test_what_suits():

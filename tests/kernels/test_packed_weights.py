@@ -2,7 +2,7 @@ import gc
 
 import numpy as np
 
-from foldline.kernels.packed_weights import packed
+from foldline.kernels.packed_weights import kept_with, packed
 
 
 def test_a_copy_is_shared_while_it_lives():
@@ -34,3 +34,12 @@ def test_a_copy_that_nobody_holds_is_made_again():
     for _ in range(2):
         packed(weights, "plus one", pack)
     assert len(calls) == 2
+
+
+def test_what_is_kept_with_memory_is_shared_by_views_and_purposes_are_apart():
+    matrix = np.arange(12.0).reshape(3, 4)
+    first = kept_with(matrix, "sum", lambda: [matrix.sum()])
+    assert kept_with(matrix[:], "sum", list) is first
+    assert kept_with(matrix.T, "sum", list) is not first
+    assert kept_with(matrix.view(np.int64), "sum", list) is not first
+    assert kept_with(matrix, "other", list) is not first

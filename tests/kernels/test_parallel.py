@@ -80,17 +80,18 @@ def test_workers_go_on_after_an_error():
 
 
 def test_a_call_within_a_tile_of_a_worker_runs_there():
-    owners: list[set[int]] = []
+    caller, meeting = threading.get_ident(), threading.Barrier(3, timeout=20)
+    owners: dict[int, set[int]] = {}
 
     def body(tile: int) -> None:
-        inner: set[int] = set()
+        meeting.wait()
+        inner = owners[threading.get_ident()] = set()
         parallel_for(4, lambda _: inner.add(threading.get_ident()))
-        owners.append(inner)
 
     with use_threads(3):
-        parallel_for(6, body)
-    assert len(owners) == 6
-    assert all(owners)
+        parallel_for(3, body)
+    assert len(owners) == 3
+    assert all(inner == {thread} for thread, inner in owners.items() if thread != caller)
 
 
 def test_callers_share_the_workers_and_none_waits_for_another():

@@ -145,6 +145,6 @@ def test_strips_are_made_once_and_go_with_the_matrix():
     address = b.ctypes.data
     del b
     gc.collect()
-    from foldline.kernels.strips import _kept
+    from foldline.kernels.packed_weights import _kept
 
     assert not [key for key in _kept if key[0] == address]
