@@ -12,18 +12,17 @@ from dataclasses import dataclass
 import numpy as np
 
 from foldline.kernels.activation import (
-    elu,
     hard_sigmoid,
     hard_swish,
     leaky_relu,
     relu,
-    selu,
     sigmoid,
     softplus,
     softsign,
     thresholded_relu,
 )
 from foldline.kernels.conv import conv
+from foldline.kernels.exponential_units import elu, selu
 from foldline.kernels.matmul import gemm, matmul
 from foldline.kernels.precision import widening_maker
 from foldline.kernels.registry import Array, Operand, Step, maker

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 
 from foldline.kernels.activation import (
-    elu,
     hard_sigmoid,
     leaky_relu,
     relu,
@@ -16,6 +15,7 @@ from foldline.kernels.activation import (
     softplus,
     softsign,
 )
+from foldline.kernels.exponential_units import elu
 from foldline.kernels.registry import Array
 
 Activation = Callable[[Array], Array]

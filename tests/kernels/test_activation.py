@@ -5,8 +5,6 @@ import numpy as np
 import pytest
 
 from foldline.kernels.activation import (
-    celu,
-    elu,
     gelu,
     hard_swish,
     leaky_relu,
@@ -14,7 +12,6 @@ from foldline.kernels.activation import (
     parametric_relu,
     parametric_relu_before_7,
     relu,
-    selu,
     shrink,
     sigmoid,
     softplus,
@@ -22,6 +19,7 @@ from foldline.kernels.activation import (
     swish,
     thresholded_relu,
 )
+from foldline.kernels.exponential_units import celu, elu, selu
 
 INF, NAN = math.inf, math.nan
 FLOATS = [np.float16, np.float32, np.float64, ml_dtypes.bfloat16]
